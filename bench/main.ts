@@ -11,9 +11,7 @@ import { rows } from './scenarios/rows.ts'
 // Compares our services with peers on this machine, in turns, and prints one table; asserts nothing. A run of all rows also
 // writes RESULTS.md. `BENCH_ROUNDS=5 BENCH_SECONDS=3 npm run bench -- [rows…]`
 
-const chosen = Object.entries(rows).filter(
-  ([name]) => settings.rows.length === 0 || settings.rows.includes(name),
-)
+const chosen = Object.entries(rows).filter(([name]) => settings.rows.length === 0 || settings.rows.includes(name))
 const unknown = settings.rows.filter((name) => !(name in rows))
 if (unknown.length > 0) {
   process.stderr.write(`No row ${unknown.join(', ')}; there are: ${Object.keys(rows).join(', ')}\n`)

@@ -33,10 +33,7 @@ function runService(service: string, path: string, env: Record<string, string>):
   const script = join(root, `packages/${service}-service/src/maintenance/data-command.ts`)
   // Under `npm start` both services share one users file outside their data directories.
   const shared = resolve('data/users.json')
-  const users =
-    !process.env.DATA_DIR && !process.env.USERS_FILE && existsSync(shared)
-      ? { USERS_FILE: shared }
-      : {}
+  const users = !process.env.DATA_DIR && !process.env.USERS_FILE && existsSync(shared) ? { USERS_FILE: shared } : {}
   const { status } = spawnSync(process.execPath, [script, command, ...options, path], {
     stdio: 'inherit',
     env: { ...process.env, ...users, ...env },

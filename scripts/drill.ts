@@ -13,17 +13,12 @@ if (!['domain', 'static'].includes(service) || !/^[^-]/.test(folder) || more.len
   process.exit(2)
 }
 if (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE) {
-  process.stderr.write(
-    'With DATABASE_URL restore into an empty database: see docs/operations.md.\n',
-  )
+  process.stderr.write('With DATABASE_URL restore into an empty database: see docs/operations.md.\n')
   process.exit(2)
 }
 
 const backupCommand = join(import.meta.dirname, 'backup.ts')
-const filesCommand = join(
-  import.meta.dirname,
-  '../packages/static-service/src/maintenance/files-command.ts',
-)
+const filesCommand = join(import.meta.dirname, '../packages/static-service/src/maintenance/files-command.ts')
 const scratch = mkdtempSync(join(tmpdir(), 'drill-'))
 const restored = join(scratch, 'restored')
 const again = join(scratch, 'backups')
@@ -36,11 +31,7 @@ run('restore', [backupCommand, 'restore', service, folder, '--verify'], elsewher
 if (service === 'static') run('check the files', [filesCommand, 'check'], elsewhere)
 run('back up what was restored', [backupCommand, 'backup', service, again], elsewhere)
 const differing = compare(newestManifest(folder), newestManifest(again))
-report(
-  'compare',
-  differing.length === 0,
-  differing.join(', ') || 'as many rows, and the same contents',
-)
+report('compare', differing.length === 0, differing.join(', ') || 'as many rows, and the same contents')
 
 function run(step: string, args: string[], env: Record<string, string> = {}) {
   const begun = performance.now()

@@ -18,9 +18,7 @@ export function assertAlike(name: string, found: Answer, wanted: Answer) {
   const faults = [
     found.status === wanted.status || `status ${found.status}`,
     found.body.equals(wanted.body) || `${found.body.length} bytes that differ`,
-    found.status === 304 ||
-      found.headers['content-length'] === String(wanted.body.length) ||
-      'no length',
+    found.status === 304 || found.headers['content-length'] === String(wanted.body.length) || 'no length',
     typeOf(found) === typeOf(wanted) || `content type ${typeOf(found)}`,
     found.headers.connection !== 'close' || 'a connection that is closed',
   ].filter((fault) => fault !== true)

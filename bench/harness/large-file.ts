@@ -20,10 +20,7 @@ export async function makeLargeFile(folder: string): Promise<string> {
 export async function uploadAndDelete(service: Service, file: string): Promise<number> {
   const form = ['-F', 'path=large.bin', '-F', `file=@${file};filename=large.bin`]
   const { authorization } = bearer(service)
-  const seconds = await curl(`${service.url}/api/files/upload`, [
-    ...['-H', `authorization: ${authorization}`],
-    ...form,
-  ])
+  const seconds = await curl(`${service.url}/api/files/upload`, [...['-H', `authorization: ${authorization}`], ...form])
   await assertDigest(service, file)
   await fetch(`${service.url}/api/files/large.bin`, { method: 'DELETE', headers: bearer(service) })
   return seconds
@@ -52,10 +49,9 @@ async function assertDigest({ url, token }: Service, file: string) {
 /** Runs curl; returns its seconds. */
 export async function curl(url: string, args: string[]): Promise<number> {
   const format = '%{http_code} %{time_total}'
-  const printed = await run(
-    ['curl', '-sS', '-o', '/dev/null', '-w', format, '-H', 'expect:', ...args, url],
-    { core: cores.load },
-  )
+  const printed = await run(['curl', '-sS', '-o', '/dev/null', '-w', format, '-H', 'expect:', ...args, url], {
+    core: cores.load,
+  })
   const [status, seconds] = printed.split(' ')
   if (!status?.startsWith('20')) throw new Error(`${url}: ${status}`)
   return Number(seconds)

@@ -123,7 +123,6 @@ function readCpu(pid: number | undefined): number {
 // proc_pid_status(5): VmRSS is the resident memory, VmHWM its peak, both in KiB.
 function readMemory(pid: number | undefined) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  const read = (field: string) =>
-    Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1]) * 1024
+  const read = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1]) * 1024
   return { now: read('VmRSS'), peak: read('VmHWM') }
 }

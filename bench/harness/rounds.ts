@@ -10,10 +10,7 @@ export async function alternate<Name extends string>(
 ): Promise<Record<Name, number[]>> {
   // Both have the same keys, which Object.keys and fromEntries do not know.
   const names = Object.keys(contenders) as Name[]
-  const figures = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<
-    Name,
-    number[]
-  >
+  const figures = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Name, number[]>
   for (let round = 0; round < rounds; round += 1) {
     for (const name of names) figures[name].push(await contenders[name]())
   }

@@ -49,11 +49,7 @@ export const startRegistrar = (folder: string, delayMs: number) =>
     health: '/health',
   })
 
-export const startDomainService = (
-  folder: string,
-  registrar: Program,
-  env: Record<string, string> = {},
-) =>
+export const startDomainService = (folder: string, registrar: Program, env: Record<string, string> = {}) =>
   startService({
     name: 'domain-service',
     folder,

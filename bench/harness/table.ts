@@ -22,8 +22,7 @@ export function writeTable(findings: Finding[]): string {
   const widths = header.map((_, column) =>
     Math.max(...[header, ...lines].map((cells) => cells[column]?.length ?? 0), 3),
   )
-  const write = (cells: string[]) =>
-    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`
+  const write = (cells: string[]) => `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`
   const rule = `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`
   return [write(header), rule, ...lines.map(write)].join('\n')
 }

@@ -18,17 +18,7 @@ export async function load({ url, headers = {}, connections = 32, ...more }: Loa
   const lines = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
   const scripted = script ? ['-s', join(import.meta.dirname, 'load', script)] : []
   const printed = await run(
-    [
-      'wrk',
-      '-t1',
-      `-c${connections}`,
-      `-d${seconds}s`,
-      '--timeout',
-      '30s',
-      ...lines,
-      ...scripted,
-      url,
-    ],
+    ['wrk', '-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '30s', ...lines, ...scripted, url],
     { core: cores.load, env },
   )
   const failures = /Non-2xx or 3xx responses: \d+|Socket errors: .*/.exec(printed)

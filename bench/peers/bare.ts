@@ -13,12 +13,8 @@ const app = createServer()
 await app.register(jwt, { secret: 'signs the tokens of the limit, and nothing else' })
 app.get('/', () => 'up')
 app.get('/token', () => app.jwt.sign({ sub: 'bench', role: 'admin' }, { expiresIn: '1h' }))
-app.get(
-  path,
-  isGuarded ? { onRequest: (request) => request.jwtVerify() } : {},
-  (request, reply) => {
-    reply.code(status).headers(headers).header('x-request-id', request.id)
-    return reply.send(body && 'json' in body ? body.json : bytes)
-  },
-)
+app.get(path, isGuarded ? { onRequest: (request) => request.jwtVerify() } : {}, (request, reply) => {
+  reply.code(status).headers(headers).header('x-request-id', request.id)
+  return reply.send(body && 'json' in body ? body.json : bytes)
+})
 await listen(app)

@@ -35,11 +35,7 @@ export function startNginx(folder: string, { root, logs = 'off', davRoot }: Serv
         ${davRoot ? `location /dav/ { alias ${davRoot}/; dav_methods PUT; }` : ''}
       }
     }`
-  const run = (port: number) => [
-    'nginx',
-    '-c',
-    writeConfig(folder, `nginx-${port}.conf`, config(port)),
-  ]
+  const run = (port: number) => ['nginx', '-c', writeConfig(folder, `nginx-${port}.conf`, config(port))]
   return start({ name: 'nginx', folder, run })
 }
 
@@ -60,12 +56,7 @@ http://127.0.0.1:${port} {
   }
 }
 `
-  const run = (port: number) => [
-    'caddy',
-    'run',
-    '--config',
-    writeConfig(folder, 'Caddyfile', config(port)),
-  ]
+  const run = (port: number) => ['caddy', 'run', '--config', writeConfig(folder, 'Caddyfile', config(port))]
   return start({ name: 'caddy', folder, run })
 }
 

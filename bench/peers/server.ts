@@ -15,11 +15,7 @@ export const listen = (app: ReturnType<typeof createServer>) =>
 class OneLine extends LogController {
   override incomingRequest() {}
 
-  override requestCompleted(
-    error: Error | null | undefined,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ) {
+  override requestCompleted(error: Error | null | undefined, request: FastifyRequest, reply: FastifyReply) {
     const fields = {
       method: request.method,
       path: request.url,

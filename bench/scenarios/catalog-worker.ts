@@ -12,10 +12,7 @@ import { ChangeGroups } from '../../packages/static-service/src/catalog/changes/
 import type { ListQuery } from '../../packages/static-service/src/catalog/list-query.ts'
 import { schemaName } from '../../packages/static-service/src/catalog/migrations.ts'
 import { openPostgresCatalog } from '../../packages/static-service/src/catalog/postgres/postgres-catalog.ts'
-import {
-  databaseFile,
-  openDatabase,
-} from '../../packages/static-service/src/catalog/sqlite/open-sqlite.ts'
+import { databaseFile, openDatabase } from '../../packages/static-service/src/catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from '../../packages/static-service/src/catalog/sqlite/sqlite-catalog.ts'
 import type { NewFile } from '../../packages/static-service/src/catalog/tables.ts'
 import { sharedMigrations } from '../../packages/static-service/src/shared-storage.ts'
@@ -78,10 +75,7 @@ export async function measureLists(
 }
 
 /** Milliseconds of each question at so many files in PostgreSQL: asked again, and after a change elsewhere. */
-export async function measurePostgres(
-  rows: number,
-  url: string,
-): Promise<{ again: Found; changed: Found }> {
+export async function measurePostgres(rows: number, url: string): Promise<{ again: Found; changed: Found }> {
   const postgres = await Postgres.open({
     url,
     maxConnections: 4,
@@ -116,8 +110,7 @@ async function fill(postgres: Postgres, catalog: Catalog, rows: number) {
     "select indexdef from pg_indexes where indexname = 'files_by_trigrams'",
   )
   await postgres.query('drop index if exists static_service.files_by_trigrams')
-  for (let from = 0; from < rows; from += 1000)
-    await catalog.writes.put({ files: filesFrom(from, rows, 1000) })
+  for (let from = 0; from < rows; from += 1000) await catalog.writes.put({ files: filesFrom(from, rows, 1000) })
   if (index) await postgres.query(index.indexdef)
   await postgres.query('vacuum analyze static_service.files')
 }
@@ -148,11 +141,7 @@ function questionsOf(catalog: Catalog, rows: number): Record<string, () => Promi
   }
 }
 
-async function ask(
-  catalog: Catalog,
-  rows: number,
-  prepare?: () => Promise<unknown>,
-): Promise<Found> {
+async function ask(catalog: Catalog, rows: number, prepare?: () => Promise<unknown>): Promise<Found> {
   const found: Found = {}
   process.stdout.write(`${'question'.padEnd(28)}   first      p50      p99   longest block (ms)\n`)
   for (const [name, task] of Object.entries(questionsOf(catalog, rows))) {

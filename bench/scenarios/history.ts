@@ -50,9 +50,7 @@ function deleteFiles(service: Service): Turn {
     for (let from = 0; from < names.length; from += 100) {
       const form = new FormData()
       for (const name of names.slice(from, from + 100)) form.append('files', new Blob([name]), name)
-      await demand(
-        fetch(`${service.url}/api/files/upload/batch`, { method: 'POST', headers, body: form }),
-      )
+      await demand(fetch(`${service.url}/api/files/upload/batch`, { method: 'POST', headers, body: form }))
     }
     const left = [...names]
     const work = async () => {

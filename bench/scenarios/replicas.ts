@@ -5,13 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ask } from '../harness/answer.ts'
 import type { Finding, Goal } from '../harness/finding.ts'
 import { alternate } from '../harness/rounds.ts'
-import {
-  type Service,
-  startDomainService,
-  startRegistrar,
-  startStatic,
-  upload,
-} from '../harness/services.ts'
+import { type Service, startDomainService, startRegistrar, startStatic, upload } from '../harness/services.ts'
 import { cores, settings } from '../harness/settings.ts'
 import { startPostgres, startStores } from '../harness/stores.ts'
 import { load } from '../harness/wrk.ts'

@@ -22,9 +22,7 @@ async function measureStatic(folder: string): Promise<Finding[]> {
   await upload(service, 'photo.jpg', randomBytes(100 * 1024))
   await upload(service, 'film.mp4', randomBytes(10 * 1024 * 1024))
   const env = { FILES: '1000', FROM: '0' }
-  const small = await peakOf(service, () =>
-    load({ url: service.url, script: 'scattered.lua', env }),
-  )
+  const small = await peakOf(service, () => load({ url: service.url, script: 'scattered.lua', env }))
   const large = await peakOf(service, () => load({ url: `${service.url}/static/photo.jpg` }))
   const streamed = await peakOf(service, () => load({ url: `${service.url}/static/film.mp4` }))
   const stored = await peakOf(service, () => uploadLarge(service, folder))

@@ -1,14 +1,7 @@
 import { join } from 'node:path'
 import { ask } from '../harness/answer.ts'
 import { compare, type Finding } from '../harness/finding.ts'
-import {
-  alter,
-  curl,
-  digestOf,
-  makeLargeFile,
-  megabytes,
-  uploadAndDelete,
-} from '../harness/large-file.ts'
+import { alter, curl, digestOf, makeLargeFile, megabytes, uploadAndDelete } from '../harness/large-file.ts'
 import { alternate } from '../harness/rounds.ts'
 import { type Service, startStatic } from '../harness/services.ts'
 import { s3Authorization, startStores } from '../harness/stores.ts'
@@ -31,11 +24,7 @@ export async function uploadSmallShared(folder: string): Promise<Finding[]> {
   const { body } = await ask(`${shared.url}/static/1-100.bin`)
   if (body.length !== 4096) throw new Error('the bytes sent are not there')
   const figures = await alternate({ ours: () => store(shared), embedded: () => store(embedded) })
-  return compare(
-    { work: 'uploads of 4 KiB to PostgreSQL, 16 at once', unit: 'files/s' },
-    figures,
-    {},
-  )
+  return compare({ work: 'uploads of 4 KiB to PostgreSQL, 16 at once', unit: 'files/s' }, figures, {})
 }
 
 /** One file of 1 GiB, in S3 before the response, beside the same bytes sent to the store itself. */

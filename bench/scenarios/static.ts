@@ -7,13 +7,7 @@ import type { Program } from '../harness/program.ts'
 import { alternate } from '../harness/rounds.ts'
 import { startStatic, upload } from '../harness/services.ts'
 import { load } from '../harness/wrk.ts'
-import {
-  type AccessLogs,
-  startCaddy,
-  startFastifyStatic,
-  startNginx,
-  startPlainHttp,
-} from '../peers/peers.ts'
+import { type AccessLogs, startCaddy, startFastifyStatic, startNginx, startPlainHttp } from '../peers/peers.ts'
 import type { PreparedResponse } from '../peers/prepared-response.ts'
 
 interface Reading {
@@ -115,8 +109,7 @@ export async function read(reading: Reading, folder: string): Promise<Finding[]>
   const loads = Object.entries(programs).map(
     ([name, { url }]) => [name, () => load({ url: url + path, headers })] as const,
   )
-  for (const { url } of Object.values(programs))
-    await load({ url: url + path, headers, seconds: 2 })
+  for (const { url } of Object.values(programs)) await load({ url: url + path, headers, seconds: 2 })
   // The keys are `ours` and the peers, which Object.fromEntries does not know.
   const turns = Object.fromEntries(loads) as Record<Peer | 'ours', () => Promise<number>>
   return compare({ work, unit: 'req/s' }, await alternate(turns), goals)

@@ -72,18 +72,16 @@ export async function uploadResumable(folder: string): Promise<Finding[]> {
     await run(['curl', '-K', config], { core: cores.load })
   }
   const patch = (upload: string, from: string, offset: number) => ({
-    ...{ method: 'PATCH', url: `${ours.url}${upload}`, from },
+    method: 'PATCH',
+    url: `${ours.url}${upload}`,
+    from,
     headers: { ...tus, 'upload-offset': String(offset), 'content-type': offsetStream },
   })
   const figures = await alternate(
     {
       ours: () => measure(async () => send([patch(await createUpload(ours), file, 0)])),
       PUT: () =>
-        measure(() =>
-          send([
-            { method: 'PUT', url: `${ours.url}/api/files/large.bin`, from: file, headers: {} },
-          ]),
-        ),
+        measure(() => send([{ method: 'PUT', url: `${ours.url}/api/files/large.bin`, from: file, headers: {} }])),
       'PATCHes of 8 MiB': () =>
         measure(async () => {
           const upload = await createUpload(ours)
@@ -96,11 +94,7 @@ export async function uploadResumable(folder: string): Promise<Finding[]> {
   const work = 'resumable upload of 1 GiB'
   const { 'PATCHes of 8 MiB': parts, PUT: put, ours: whole } = figures
   return [
-    ...compare(
-      { work, unit: 'MB/s' },
-      { ours: whole, PUT: put },
-      { PUT: { of: 'ratio', atLeast: 0.9 } },
-    ),
+    ...compare({ work, unit: 'MB/s' }, { ours: whole, PUT: put }, { PUT: { of: 'ratio', atLeast: 0.9 } }),
     ...compare(
       { work: `${work} in PATCHes of 8 MiB`, unit: 'MB/s' },
       { ours: parts, PUT: put },
@@ -132,7 +126,9 @@ async function createUpload({ url, token }: { url: string; token: string }): Pro
   const response = await fetch(`${url}/api/uploads/`, {
     method: 'POST',
     headers: {
-      ...{ ...tus, authorization: `Bearer ${token}`, 'upload-length': String(2 ** 30) },
+      ...tus,
+      authorization: `Bearer ${token}`,
+      'upload-length': String(2 ** 30),
       'upload-metadata': `path ${btoa('large.bin')}`,
     },
   })

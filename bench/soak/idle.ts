@@ -15,9 +15,7 @@ export async function idleConnections(service: Service): Promise<string[]> {
   const sockets: Socket[] = []
   const count = most - spare
   while (sockets.length < count) {
-    const joining = Array.from({ length: Math.min(mostAtOnce, count - sockets.length) }, () =>
-      join(service.port),
-    )
+    const joining = Array.from({ length: Math.min(mostAtOnce, count - sockets.length) }, () => join(service.port))
     const joined = await Promise.all(joining)
     sockets.push(...joined.filter((socket) => socket !== undefined))
     if (joined.includes(undefined)) break

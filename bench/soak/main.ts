@@ -7,14 +7,8 @@ import { type Services, startServices } from './services.ts'
 // if something failed, grew or stayed slow.
 const parts: Record<string, (services: Services) => Promise<string[]>> = {
   mixed: (services) => mixedLoad(services, Number(process.env.SOAK_MINUTES ?? 20)),
-  idle: async ({ files, names }) => [
-    ...(await idleConnections(files)),
-    ...(await idleConnections(names)),
-  ],
-  overload: async ({ files, names }) => [
-    ...(await overload(files, 30)),
-    ...(await overload(names, 30)),
-  ],
+  idle: async ({ files, names }) => [...(await idleConnections(files)), ...(await idleConnections(names))],
+  overload: async ({ files, names }) => [...(await overload(files, 30)), ...(await overload(names, 30))],
 }
 const asked = process.argv.slice(2)
 const unknown = asked.filter((name) => !(name in parts))

@@ -27,8 +27,7 @@ export async function mixedLoad(services: Services, minutes: number): Promise<st
   })
   const end = Date.now() + minutes * 60_000
   const load = Array.from({ length: callers }, async () => {
-    while (Date.now() < end)
-      await deeds[pick(deeds.length)]?.().catch((error) => failures.push(String(error)))
+    while (Date.now() < end) await deeds[pick(deeds.length)]?.().catch((error) => failures.push(String(error)))
   })
 
   const rows: Row[] = []
@@ -49,9 +48,7 @@ export async function mixedLoad(services: Services, minutes: number): Promise<st
     })
   }
   await Promise.all(load)
-  console.log(
-    'Mixed load; files and names are the megabytes of the services, with their open descriptors',
-  )
+  console.log('Mixed load; files and names are the megabytes of the services, with their open descriptors')
   console.table(rows)
   return [...failures, ...growthOf(rows)]
 }
@@ -61,17 +58,14 @@ function growthOf(rows: Row[]): string[] {
   const half = rows.slice(Math.floor(rows.length / 2))
   const middle = Math.floor(half.length / 2)
   return (['files', 'names', 'filesFds', 'namesFds', 'p99'] as const).flatMap((key) => {
-    const [before, after] = [half.slice(0, middle), half.slice(middle)].map((part) =>
-      mean(part.map((row) => row[key])),
-    )
+    const [before, after] = [half.slice(0, middle), half.slice(middle)].map((part) => mean(part.map((row) => row[key])))
     const most = key === 'p99' ? 2 : 1.25
     const hasGrown = before && after && after > before * most
     return hasGrown ? [`${key} grew from ${before} to ${after}`] : []
   })
 }
 
-const mean = (values: number[]) =>
-  values.reduce((sum, value) => sum + value, 0) / (values.length || 1)
+const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / (values.length || 1)
 
 interface Asked {
   method: string
@@ -107,8 +101,7 @@ function deedsOf(
   { files, names }: Services,
   ask: (service: Service, asked: Asked) => Promise<void>,
 ): (() => Promise<void>)[] {
-  const read = (service: Service, path: string, statuses = [200]) =>
-    ask(service, { method: 'GET', path, statuses })
+  const read = (service: Service, path: string, statuses = [200]) => ask(service, { method: 'GET', path, statuses })
   const upload = (path: string, bytes: number) =>
     ask(files, {
       method: 'POST',
@@ -142,10 +135,7 @@ function deedsOf(
     [20, () => read(names, `/api/domains/soak${pick(20)}.com/dns/hosts`)],
     [5, () => read(names, '/api/domains')],
     [3, () => change('POST', '/A', { name: `w${pick(30)}`, address: '192.0.2.1' })],
-    [
-      2,
-      () => change('PUT', '', { hosts: [{ name: '@', type: 'TXT', address: `v=${pick(1e6)}` }] }),
-    ],
+    [2, () => change('PUT', '', { hosts: [{ name: '@', type: 'TXT', address: `v=${pick(1e6)}` }] })],
   ]
   return weighed.flatMap(([weight, deed]) => Array<() => Promise<void>>(weight).fill(deed))
 }

@@ -89,30 +89,20 @@ export async function overload(service: Service, seconds: number): Promise<strin
   })
   const rowsOf = (when: string, tally: Tally) =>
     Object.entries(tally).map(([status, answers]) => ({ when, status, ...rowOf(answers) }))
-  console.log(
-    `\n${service.name}: it serves ${Math.round(served)} requests a second; three times as many were asked`,
-  )
+  console.log(`\n${service.name}: it serves ${Math.round(served)} requests a second; three times as many were asked`)
   console.table([
     ...rowsOf('before', usual),
     ...rowsOf('three times', pressed),
     { when: 'three times', status: '/health', ...rowOf(health) },
     ...rowsOf('after', after),
   ])
-  const strange = Object.keys(pressed).filter(
-    (status) => !['200', '503', 'closed'].includes(status),
-  )
+  const strange = Object.keys(pressed).filter((status) => !['200', '503', 'closed'].includes(status))
   return [
-    ...strange.map(
-      (status) => `${service.name}: ${pressed[status]?.length} answers were ${status}`,
-    ),
+    ...strange.map((status) => `${service.name}: ${pressed[status]?.length} answers were ${status}`),
     // All but those that knock while thousands of connections are opened: Node accepts them one by one.
-    ...(health.length === 0 || at(health, 0.75) > 1000
-      ? [`${service.name}: /health took ${at(health, 0.75)} ms`]
-      : []),
+    ...(health.length === 0 || at(health, 0.75) > 1000 ? [`${service.name}: /health took ${at(health, 0.75)} ms`] : []),
     ...(at(pressed['503'] ?? [], 0.9) > 1000 ? [`${service.name}: refusals come late`] : []),
     ...(Object.keys(after).join() === '200' ? [] : [`${service.name}: it did not recover`]),
-    ...(at(after['200'] ?? [], 0.99) > 3 * at(usual['200'] ?? [], 0.99)
-      ? [`${service.name}: it stays slow`]
-      : []),
+    ...(at(after['200'] ?? [], 0.99) > 3 * at(usual['200'] ?? [], 0.99) ? [`${service.name}: it stays slow`] : []),
   ]
 }

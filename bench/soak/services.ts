@@ -29,22 +29,18 @@ export async function startServices() {
   })
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
   const start = async (name: string, env: Record<string, string>) => {
-    const child = spawn(
-      process.execPath,
-      [join(import.meta.dirname, '../../packages', name, 'dist/main.js')],
-      {
-        env: {
-          MALLOC_ARENA_MAX: '1', // As in every way to install the services.
-          PORT: '0',
-          DATA_DIR: join(folder, name),
-          JWT_SECRET: 'a secret of the soak that is long enough',
-          ADMIN_USERNAME: 'admin',
-          ADMIN_PASSWORD: 'a password of the soak',
-          ...env,
-        },
-        stdio: ['ignore', 'pipe', 'inherit'],
+    const child = spawn(process.execPath, [join(import.meta.dirname, '../../packages', name, 'dist/main.js')], {
+      env: {
+        MALLOC_ARENA_MAX: '1', // As in every way to install the services.
+        PORT: '0',
+        DATA_DIR: join(folder, name),
+        JWT_SECRET: 'a secret of the soak that is long enough',
+        ADMIN_USERNAME: 'admin',
+        ADMIN_PASSWORD: 'a password of the soak',
+        ...env,
       },
-    )
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     children.push(child)
     const port = await readPort(child)
     return { name, port, token: await logIn(port), measure: () => measure(child.pid ?? 0) }

@@ -71,9 +71,7 @@ const builtins: Plugin = {
       .replace(/^import (.+) from ("[^"]+");$/gm, (statement, names: string, id: string) =>
         isBuiltin(JSON.parse(id)) ? `const ${bindings(names)} = ${builtin}(${id});` : statement,
       )
-      .replace(/\b__require\(("[^"]+")\)/g, (call, id: string) =>
-        isBuiltin(JSON.parse(id)) ? takeBuiltin(id) : call,
-      ),
+      .replace(/\b__require\(("[^"]+")\)/g, (call, id: string) => (isBuiltin(JSON.parse(id)) ? takeBuiltin(id) : call)),
 }
 
 // The default export of such a module is the module.
@@ -84,6 +82,4 @@ const builtin = 'globalThis.process.getBuiltinModule'
 
 // Fastify names it, and uses it for HTTP/2 alone, which no program serves.
 const takeBuiltin = (id: string) =>
-  id === '"node:http2"'
-    ? `new Proxy({}, { get: (_, name) => ${builtin}(${id})[name] })`
-    : `${builtin}(${id})`
+  id === '"node:http2"' ? `new Proxy({}, { get: (_, name) => ${builtin}(${id})[name] })` : `${builtin}(${id})`

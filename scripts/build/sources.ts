@@ -3,12 +3,7 @@ import { glob, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 // Contents and not times: an unpacked archive may have times older than the last build.
-const inputs = [
-  'packages/*/src/**/*.ts',
-  'packages/*/package.json',
-  'scripts/build/*.ts',
-  'pnpm-lock.yaml',
-]
+const inputs = ['packages/*/src/**/*.ts', 'packages/*/package.json', 'scripts/build/*.ts', 'pnpm-lock.yaml']
 
 /** A digest of all that the bundles are made of. */
 export async function digestSources(root: string): Promise<string> {
@@ -29,7 +24,6 @@ export const isBuilt = (directory: string, digest: string) =>
   )
 
 /** Called when a bundle is complete, so that an interrupted build is repeated. */
-export const recordBuild = (directory: string, digest: string) =>
-  writeFile(recordIn(directory), digest)
+export const recordBuild = (directory: string, digest: string) => writeFile(recordIn(directory), digest)
 
 const recordIn = (directory: string) => join(directory, 'dist/sources.sha256')

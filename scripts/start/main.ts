@@ -2,15 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describeStart } from './banner.ts'
-import {
-  type Admin,
-  listPrograms,
-  mainOf,
-  type Program,
-  readAdmin,
-  root,
-  sourceOf,
-} from './programs.ts'
+import { type Admin, listPrograms, mainOf, type Program, readAdmin, root, sourceOf } from './programs.ts'
 import { readSettings, requireFreePorts, requireWritable, StartError } from './settings.ts'
 
 // `npm start`: runs the services, the registrar sandbox and the console on embedded defaults, with one users file, and

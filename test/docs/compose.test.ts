@@ -78,8 +78,7 @@ test.each(['domain-service', 'static-service', 'backup-domain', 'backup-static']
 
 test.each(['users', 'trusts'])('the command %s of the images manages them', (name) => {
   const script = join(root, 'scripts/container', name)
-  const [, program = ''] =
-    /^exec node \/app\/(\S+) "\$@"$/m.exec(readFileSync(script, 'utf8')) ?? []
+  const [, program = ''] = /^exec node \/app\/(\S+) "\$@"$/m.exec(readFileSync(script, 'utf8')) ?? []
 
   accessSync(script, constants.X_OK)
   const help = execFileSync(process.execPath, [join(root, program), '--help'], { encoding: 'utf8' })
@@ -136,9 +135,7 @@ test('docker-compose.scale.yml runs two replicas of each service on PostgreSQL a
 
 test('nginx of docker-compose.scale.yml knows all replicas, and waits until they are healthy', () => {
   const services = readCompose('docker-compose.scale.yml')
-  const replicas = Object.keys(services).filter((name) =>
-    /^(?:domain|static)-service-\d$/.test(name),
-  )
+  const replicas = Object.keys(services).filter((name) => /^(?:domain|static)-service-\d$/.test(name))
   const configuration = readFileSync(join(root, 'docs/scaling/nginx.conf'), 'utf8')
 
   const upstreams = [...configuration.matchAll(/server ([a-z0-9-]+):\d+/g)].map(([, name]) => name)

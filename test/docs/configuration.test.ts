@@ -9,9 +9,10 @@ import { root } from '../support/everything.ts'
 import { tableRows } from '../support/tables.ts'
 
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
-const examples = [...read('.env.example').matchAll(/^([A-Z\d_]+)=(.*)$/gm)].map(
-  ([, name = '', value = '']) => [name, value],
-)
+const examples = [...read('.env.example').matchAll(/^([A-Z\d_]+)=(.*)$/gm)].map(([, name = '', value = '']) => [
+  name,
+  value,
+])
 const documented = tableRows(read('docs/configuration.md')).map(([name = '', value = '']) => [
   name.replaceAll('`', ''),
   value.replaceAll('`', ''),
@@ -29,10 +30,7 @@ test('every setting of the services is documented, and no other', () => {
 test('every documented default is the default of the code', () => {
   const wrong = examples.filter(([name = '', value]) => {
     const schema = Object.entries(shapes).find(([known]) => known === name)?.[1]
-    const [fallback, example] = [
-      schema?.safeParse(undefined),
-      schema?.safeParse(value || undefined),
-    ]
+    const [fallback, example] = [schema?.safeParse(undefined), schema?.safeParse(value || undefined)]
     return JSON.stringify(fallback) !== JSON.stringify(example)
   })
 
@@ -56,10 +54,9 @@ test('.env.example contains no secret', () => {
 })
 
 test('docker-compose.yml publishes every port on 127.0.0.1 unless told otherwise', () => {
-  const { services }: { services: Record<string, { ports?: string[] }> } = parse(
-    read('docker-compose.yml'),
-    { merge: true },
-  )
+  const { services }: { services: Record<string, { ports?: string[] }> } = parse(read('docker-compose.yml'), {
+    merge: true,
+  })
   const ports = Object.values(services).flatMap((service) => service.ports ?? [])
 
   expect(ports).toHaveLength(3)

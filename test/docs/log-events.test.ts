@@ -9,10 +9,7 @@ const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
 test('docs/operations.md lists every warning and error of the services', () => {
   const guide = read('docs/operations.md')
-  const events = globSync(
-    'packages/{auth,http,persistence,domain-service,static-service}/src/**/*.ts',
-    { cwd: root },
-  )
+  const events = globSync('packages/{auth,http,persistence,domain-service,static-service}/src/**/*.ts', { cwd: root })
     .filter((file) => /\.(?:warn|error|fatal)\(/.test(read(file)))
     .flatMap(eventsOf)
 

@@ -52,21 +52,16 @@ test.each(services)('each operation of the %s is documented completely', async (
   expect(untold).toEqual([])
 })
 
-test.each(services)(
-  'the %s says who runs it, and its patterns run in other languages',
-  async (name) => {
-    const { text } = await describe(name)
+test.each(services)('the %s says who runs it, and its patterns run in other languages', async (name) => {
+  const { text } = await describe(name)
 
-    const patterns = [...text.matchAll(/"pattern":"((?:[^"\\\\]|\\\\.)*)"/g)].map(
-      ([, each]) => each,
-    )
+  const patterns = [...text.matchAll(/"pattern":"((?:[^"\\\\]|\\\\.)*)"/g)].map(([, each]) => each)
 
-    expect(JSON.parse(text)).toMatchObject({ info: { contact: { name: expect.any(String) } } })
-    expect(patterns.length).toBeGreaterThan(0)
-    // Lookaround is unknown to RE2 and Rust; Unicode properties need a flag that JSON Schema cannot carry.
-    expect(patterns.filter((each) => /\(\?<?[=!]|\\p/.test(each ?? ''))).toEqual([])
-  },
-)
+  expect(JSON.parse(text)).toMatchObject({ info: { contact: { name: expect.any(String) } } })
+  expect(patterns.length).toBeGreaterThan(0)
+  // Lookaround is unknown to RE2 and Rust; Unicode properties need a flag that JSON Schema cannot carry.
+  expect(patterns.filter((each) => /\(\?<?[=!]|\\p/.test(each ?? ''))).toEqual([])
+})
 
 test.each(services)('every named error of the %s is documented', async (name) => {
   const { text } = await describe(name)
@@ -81,9 +76,7 @@ test.each(services)('every named error of the %s is documented', async (name) =>
 test.each(services)('the types of packages/client are those of the %s', async (name) => {
   const types = await generateTypes(urlOf(name))
 
-  expect(types === readFileSync(typesFile(name), 'utf8'), 'run `npm run client:generate`').toBe(
-    true,
-  )
+  expect(types === readFileSync(typesFile(name), 'utf8'), 'run `npm run client:generate`').toBe(true)
 })
 
 test.each(services)('every operation of the %s responds as documented', async (name) => {
@@ -152,10 +145,7 @@ async function expectDocumented(name: Name, answers: Answered[]) {
 function keysOf(value: unknown, at = ''): string[] {
   if (Array.isArray(value)) return [...new Set(value.flatMap((each) => keysOf(each, `${at}[]`)))]
   if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([key, each]) => [
-    `${at}.${key}`,
-    ...keysOf(each, `${at}.${key}`),
-  ])
+  return Object.entries(value).flatMap(([key, each]) => [`${at}.${key}`, ...keysOf(each, `${at}.${key}`)])
 }
 
 interface Operation {
@@ -193,7 +183,5 @@ async function lint(text: string): Promise<string[]> {
   })
   const source = { source: text, absoluteRef: 'openapi.json', config }
   const faults = await lintFromString(source)
-  return faults.map(
-    ({ ruleId, message, location }) => `${ruleId} ${location[0]?.pointer} ${message}`,
-  )
+  return faults.map(({ ruleId, message, location }) => `${ruleId} ${location[0]?.pointer} ${message}`)
 }

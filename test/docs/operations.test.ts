@@ -13,16 +13,13 @@ import { readConfig as readStaticConfig } from '../../packages/static-service/sr
 import { createService as makeStaticService } from '../../packages/static-service/src/service.ts'
 import { startSharedStores } from '../../packages/static-service/test/support/shared-stores.ts'
 
-const read = (name: string) =>
-  readFileSync(join(import.meta.dirname, '../../docs/operations', name), 'utf8')
+const read = (name: string) => readFileSync(join(import.meta.dirname, '../../docs/operations', name), 'utf8')
 
 const Rule = z.object({
   expr: z.string(),
   record: z.string().optional(),
   alert: z.string().optional(),
-  annotations: z
-    .object({ summary: z.string().min(10), description: z.string().min(20) })
-    .optional(),
+  annotations: z.object({ summary: z.string().min(10), description: z.string().min(20) }).optional(),
 })
 const Rules = z.object({ groups: z.array(z.object({ name: z.string(), rules: z.array(Rule) })) })
 const Dashboard = z.object({
@@ -45,9 +42,7 @@ const Scraping = z.object({
   ),
 })
 
-const rules = Rules.parse(parse(read('prometheus-rules.yml'))).groups.flatMap(
-  (group) => group.rules,
-)
+const rules = Rules.parse(parse(read('prometheus-rules.yml'))).groups.flatMap((group) => group.rules)
 const dashboard = Dashboard.parse(JSON.parse(read('grafana-dashboard.json')))
 const scraping = Scraping.parse(parse(read('prometheus.yml')))
 
@@ -76,14 +71,13 @@ test.each(rules.map((rule) => [rule.alert ?? rule.record ?? '', rule.expr]))(
   },
 )
 
-test.each(
-  dashboard.panels.flatMap(({ title, targets = [] }) =>
-    targets.map(({ expr }) => [title, expr] as const),
-  ),
-)('the panel %s uses only existing metrics: %s', (_title, expr) => {
-  expect(namesIn(expr)).not.toEqual([])
-  expect(namesIn(expr).filter((name) => !exposed.has(name))).toEqual([])
-})
+test.each(dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const)))(
+  'the panel %s uses only existing metrics: %s',
+  (_title, expr) => {
+    expect(namesIn(expr)).not.toEqual([])
+    expect(namesIn(expr).filter((name) => !exposed.has(name))).toEqual([])
+  },
+)
 
 test('every alert has a summary, a description and an entry in the guide', () => {
   const alerts = rules.filter(({ alert }) => alert)
@@ -98,18 +92,13 @@ test('the dashboard has unique panel ids and its data source as a variable', () 
   const ids = dashboard.panels.map(({ id }) => id)
 
   expect(new Set(ids).size).toBe(ids.length)
-  expect(dashboard.templating.list).toContainEqual(
-    expect.objectContaining({ name: 'datasource', type: 'datasource' }),
-  )
+  expect(dashboard.templating.list).toContainEqual(expect.objectContaining({ name: 'datasource', type: 'datasource' }))
   const drawn = dashboard.panels.filter(({ type }) => type !== 'row')
   expect(drawn.filter(({ datasource, targets }) => !datasource || !targets)).toEqual([])
 })
 
 test('the scrape example has the jobs that the rules use, and reads the token from a file', () => {
-  expect(scraping.scrape_configs.map(({ job_name }) => job_name)).toEqual([
-    'domain-service',
-    'static-service',
-  ])
+  expect(scraping.scrape_configs.map(({ job_name }) => job_name)).toEqual(['domain-service', 'static-service'])
   expect(scraping.rule_files).toEqual(['prometheus-rules.yml'])
 })
 

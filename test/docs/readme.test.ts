@@ -36,10 +36,8 @@ const testedBy: Record<string, string> = {
   'npm run bench': 'by hand: takes an hour',
   'docker compose up --build': 'test/e2e/run-containers',
   'docker compose -f docker-compose.scale.yml up --build': 'by hand: downloads images',
-  'docker compose -f docker-compose.scale.yml up -d --build --no-deps domain-service-1':
-    'by hand: downloads images',
-  'docker compose -f docker-compose.scale.yml exec nginx nginx -s reload':
-    'by hand: downloads images',
+  'docker compose -f docker-compose.scale.yml up -d --build --no-deps domain-service-1': 'by hand: downloads images',
+  'docker compose -f docker-compose.scale.yml exec nginx nginx -s reload': 'by hand: downloads images',
 }
 
 // Commands on containers (test/e2e/run-containers) and permissions for proxies (test/e2e/run-proxies).
@@ -74,9 +72,7 @@ test('every npm script that the documents name exists', () => {
   const { scripts }: { scripts: Record<string, string> } = JSON.parse(read('package.json'))
 
   const documents = readme + read('CONTRIBUTING.md') + read('docs/operations.md')
-  const named = [...documents.matchAll(/(?:^|`)npm (?:run )?([a-z:]+)/gm)].map(
-    (match) => match[1] ?? '',
-  )
+  const named = [...documents.matchAll(/(?:^|`)npm (?:run )?([a-z:]+)/gm)].map((match) => match[1] ?? '')
 
   const own = named.filter((name) => name !== 'pack') // npm's.
   expect(Object.keys(scripts)).toEqual(expect.arrayContaining(own))
@@ -88,34 +84,24 @@ test('the commands of the README work as pasted, after those that npm start prin
     text
       .replaceAll('PASSWORD', everything.password)
       .replaceAll('http://127.0.0.1:3002', everything.files)
-      .replace(
-        /^export /gm,
-        `export DOMAINS_URL=${everything.domains} FILES_URL=${everything.files} `,
-      )
+      .replace(/^export /gm, `export DOMAINS_URL=${everything.domains} FILES_URL=${everything.files} `)
 
   const printed = everything.text.slice(everything.text.indexOf('API='))
   await run(printed.slice(0, printed.indexOf('Ctrl-C')), { cwd: everything.dataDir })
   const before = await run('git status --porcelain')
   const tried = await run(
-    place(commands.join('\n').replaceAll('_PASSWORD', '_SECRET')).replaceAll(
-      '_SECRET',
-      '_PASSWORD',
-    ),
+    place(commands.join('\n').replaceAll('_PASSWORD', '_SECRET')).replaceAll('_SECRET', '_PASSWORD'),
   )
 
   expect(commands).toHaveLength(8)
-  expect(tried).toMatch(
-    /would add .*www2.*added .*www2.*\+www2 A.*\/static\/readme\/README\.md.*# Domains/s,
-  )
+  expect(tried).toMatch(/would add .*www2.*added .*www2.*\+www2 A.*\/static\/readme\/README\.md.*# Domains/s)
   expect(await run('git status --porcelain')).toBe(before)
 })
 
 test('the commands that manage users work as pasted', async () => {
   const users = join(everything.dataDir, 'users.json')
   const managed: string[] = []
-  for (const command of commandsOf(read('docs/users.md')).filter((each) =>
-    each.startsWith('npm run users'),
-  )) {
+  for (const command of commandsOf(read('docs/users.md')).filter((each) => each.startsWith('npm run users'))) {
     const input = 'a password of alice\n' // Read to the end by the first command that asks for a password.
     managed.push(await run(command, { env: { USERS_FILE: users }, input }))
   }
@@ -130,9 +116,7 @@ test('after a wrong password the documented logins print the error', async () =>
   const logins = globSync(files, { cwd: root })
     .flatMap((file) => read(file).match(/^(?:API|FILES)=.*\nTOKEN=.*PASSWORD.*$/gm) ?? [])
     .map((login) =>
-      login
-        .replace('http://127.0.0.1:3001', everything.domains)
-        .replace('http://127.0.0.1:3002', everything.files),
+      login.replace('http://127.0.0.1:3001', everything.domains).replace('http://127.0.0.1:3002', everything.files),
     )
 
   const output = await run(`{ ${logins.join('\necho "token: $TOKEN."\n')}\n} 2>&1 | cat`)
@@ -156,9 +140,7 @@ test('the backup and restore commands of docs/operations.md work as pasted', asy
 })
 
 test('the documented variables suffice for a registrar of your own, in production too', async () => {
-  const names = [...blockWith('REGISTRAR_URL').matchAll(/export ([A-Z_]+)=/g)].map(
-    (match) => match[1],
-  )
+  const names = [...blockWith('REGISTRAR_URL').matchAll(/export ([A-Z_]+)=/g)].map((match) => match[1])
   const values: Record<string, string> = {
     REGISTRAR_URL: `${everything.sandbox}/xml.response`,
     REGISTRAR_API_USER: 'sandbox',
@@ -218,16 +200,11 @@ const commandsOf = (text: string) =>
       .flatMap((line) => line.replace(/\s+# .*$/, '').trim() || []),
   )
 
-const blockWith = (start: string) =>
-  blocksOf(read('docs/registrar.md')).find((block) => block.includes(start)) ?? ''
+const blockWith = (start: string) => blocksOf(read('docs/registrar.md')).find((block) => block.includes(start)) ?? ''
 
 async function run(
   lines: string,
-  {
-    env = {},
-    input = '',
-    cwd = root,
-  }: { env?: Record<string, string>; input?: string; cwd?: string } = {},
+  { env = {}, input = '', cwd = root }: { env?: Record<string, string>; input?: string; cwd?: string } = {},
 ) {
   const running = promisify(execFile)('bash', ['-euo', 'pipefail', '-c', lines], {
     cwd,

@@ -53,10 +53,7 @@ interface Result {
 
 /** PUTs what a command writes, by curl. */
 const put = (tree: string, command: string, cwd?: string): Result & { status: number } => {
-  const printed = shell(
-    `${command} | curl -sS -T - -H "$AUTH" -w '\\n%{http_code}' "$URL/${tree}"`,
-    cwd,
-  )
+  const printed = shell(`${command} | curl -sS -T - -H "$AUTH" -w '\\n%{http_code}' "$URL/${tree}"`, cwd)
   const [body = '', status] = printed.trim().split('\n')
   return { ...JSON.parse(body), status: Number(status) }
 }
@@ -87,21 +84,15 @@ const packers: Record<string, string> = {
 for (const [at, [name, command]] of Object.entries(packers).entries()) {
   await step(`${name}: the folder is deployed, and equal to what the others send`, async () => {
     const { status, files, change, detail } = put('tools/', command)
-    assert.deepEqual(
-      [status, files, change === null],
-      [200, 5, at > 0],
-      `${detail} ${JSON.stringify(change)}`,
-    )
+    assert.deepEqual([status, files, change === null], [200, 5, at > 0], `${detail} ${JSON.stringify(change)}`)
   })
 }
 
 const unpackers: Record<string, string> = {
   'GNU tar': 'curl -sS -H "$AUTH" "$URL/tools/" | tar x -C copy',
   bsdtar: 'curl -sS -H "$AUTH" "$URL/tools/" | bsdtar x -f - -C copy',
-  unzip:
-    'curl -sS -H "$AUTH" -H "accept: application/zip" "$URL/tools/" -o all.zip && unzip -q all.zip -d copy',
-  'bsdtar of a zip':
-    'curl -sS -H "$AUTH" -H "accept: application/zip" "$URL/tools/" | bsdtar x -f - -C copy',
+  unzip: 'curl -sS -H "$AUTH" -H "accept: application/zip" "$URL/tools/" -o all.zip && unzip -q all.zip -d copy',
+  'bsdtar of a zip': 'curl -sS -H "$AUTH" -H "accept: application/zip" "$URL/tools/" | bsdtar x -f - -C copy',
 }
 
 for (const [name, command] of Object.entries(unpackers)) {

@@ -201,9 +201,7 @@ test('domains: zones are pulled into a folder, planned and applied from it', asy
   ])
   expect([foreign.code, foreign.stderr]).toEqual([
     1,
-    expect.stringMatching(
-      /^foreign\.com: There is no domain foreign\.com .*\(domain_not_found\)\n$/,
-    ),
+    expect.stringMatching(/^foreign\.com: There is no domain foreign\.com .*\(domain_not_found\)\n$/),
   ])
 })
 
@@ -306,8 +304,7 @@ test('the packed client works in an empty folder: both commands, both clients, a
   })
   const dependency = realpathSync(join(root, 'packages/client/node_modules/openapi-fetch'))
   const dependencies = [dependency, realpathSync(join(dependency, '../openapi-typescript-helpers'))]
-  const pack = (cwd: string) =>
-    shell('npm', ['pack', '--silent', '--pack-destination', folder], cwd).then(lastLine)
+  const pack = (cwd: string) => shell('npm', ['pack', '--silent', '--pack-destination', folder], cwd).then(lastLine)
   const archives = [join(root, 'packages/client'), ...dependencies].map(pack)
   const install = ['install', '--offline', '--no-audit', '--no-fund']
   await shell('npm', [...install, ...(await Promise.all(archives))], folder)
@@ -343,8 +340,8 @@ const types = join(root, 'node_modules/@types')
 
 const shell = async (command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv = {}) =>
   (
-    await promisify(execFile)(command, args, { cwd, env: { ...process.env, ...env } }).catch(
-      ({ message, stdout }) => Promise.reject(new Error(`${message}\n${stdout}`)),
+    await promisify(execFile)(command, args, { cwd, env: { ...process.env, ...env } }).catch(({ message, stdout }) =>
+      Promise.reject(new Error(`${message}\n${stdout}`)),
     )
   ).stdout
 
@@ -373,24 +370,14 @@ test.each([
 test.each(['domains', 'files'] as const)('%s --help prints the commands', async (command) => {
   const { code, stdout, stderr } = await run(command, ['list', '--help'])
 
-  expect([code, stderr, stdout]).toEqual([
-    undefined,
-    '',
-    expect.stringContaining(`  ${command} list`),
-  ])
+  expect([code, stderr, stdout]).toEqual([undefined, '', expect.stringContaining(`  ${command} list`)])
 })
 
-test.each([['put'], ['deploy'], ['sync']])(
-  '%s names the file that is not there',
-  async (command) => {
-    const failed = await run('files', [command, 'nosuch', 'web/'])
+test.each([['put'], ['deploy'], ['sync']])('%s names the file that is not there', async (command) => {
+  const failed = await run('files', [command, 'nosuch', 'web/'])
 
-    expect([failed.code, failed.stderr]).toEqual([
-      1,
-      expect.stringMatching(/^ENOENT: .*'nosuch'\n$/),
-    ])
-  },
-)
+  expect([failed.code, failed.stderr]).toEqual([1, expect.stringMatching(/^ENOENT: .*'nosuch'\n$/)])
+})
 
 function createFolder(files: Record<string, string>): string {
   const folder = mkdtempSync(join(tmpdir(), 'commands-'))
@@ -407,26 +394,15 @@ test.each(['domain', 'static'])(
   async (service) => {
     const cwd = createFolder({})
     symlinkSync(everything.dataDir, join(cwd, 'data'))
-    await run('files', [
-      'sync',
-      createFolder({ 'a.txt': 'a', 'b.bin': 'b'.repeat(40_000) }),
-      'drill',
-    ])
+    await run('files', ['sync', createFolder({ 'a.txt': 'a', 'b.bin': 'b'.repeat(40_000) }), 'drill'])
 
-    const report = await promisify(execFile)(
-      process.execPath,
-      [join(root, 'scripts/drill.ts'), service, 'backups'],
-      { cwd, env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } },
-    ).catch((error) => error)
+    const report = await promisify(execFile)(process.execPath, [join(root, 'scripts/drill.ts'), service, 'backups'], {
+      cwd,
+      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
+    }).catch((error) => error)
 
-    expect([report.code, report.stderr, report.stdout]).toEqual([
-      undefined,
-      '',
-      expect.not.stringContaining('FAILED'),
-    ])
-    expect(report.stdout).toMatch(
-      /^ok {4} restore: [\s\S]*^ok {4} compare: as many rows, and the same contents$/m,
-    )
+    expect([report.code, report.stderr, report.stdout]).toEqual([undefined, '', expect.not.stringContaining('FAILED')])
+    expect(report.stdout).toMatch(/^ok {4} restore: [\s\S]*^ok {4} compare: as many rows, and the same contents$/m)
     const [snapshot = ''] = readdirSync(join(cwd, 'backups/snapshots'))
     expect(readdirSync(join(cwd, 'backups/snapshots', snapshot))).toContain('users.json')
   },

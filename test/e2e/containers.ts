@@ -18,11 +18,7 @@ if (!compose) {
   process.exit(2)
 }
 
-const [domainPort, staticPort, consolePort] = await Promise.all([
-  reservePorts(),
-  reservePorts(),
-  reservePorts(),
-])
+const [domainPort, staticPort, consolePort] = await Promise.all([reservePorts(), reservePorts(), reservePorts()])
 const domains = new Client(domainPort)
 const files = new Client(staticPort)
 const webConsole = new Client(consolePort)
@@ -70,10 +66,7 @@ async function tryDefaults(command: string[]) {
     const page = await webConsole.call('/')
     assert.match(page.headers.get('content-type') ?? '', /^text\/html/)
     const { domain_service_url, static_service_url } = await webConsole.json('/config.json')
-    assert.deepEqual(
-      [domain_service_url, static_service_url],
-      ['http://127.0.0.1:3001', 'http://127.0.0.1:3002'],
-    )
+    assert.deepEqual([domain_service_url, static_service_url], ['http://127.0.0.1:3001', 'http://127.0.0.1:3002'])
   })
   await step('the profile `backup` backs both up', () => runBackups(stack))
   const stored = await seeFiles(files)
@@ -120,11 +113,7 @@ async function tryOnSandbox(command: string[]) {
 
 // Nothing listens at this registrar address: the services must start without the sandbox.
 async function tryOnRegistrar(command: string[]) {
-  const overlays = [
-    'docker-compose.yml',
-    'docker-compose.registrar.yml',
-    'docker-compose.secrets.yml',
-  ]
+  const overlays = ['docker-compose.yml', 'docker-compose.registrar.yml', 'docker-compose.secrets.yml']
   const account = {
     REGISTRAR_URL: 'http://127.0.0.1:9/xml.response',
     REGISTRAR_API_USER: 'somebody',

@@ -37,10 +37,9 @@ test('clients of three generators compile with strict options, and so do program
   const file = join(clients.directory, 'tsconfig.json')
   writeFileSync(file, JSON.stringify(config))
 
-  const { stdout } = await promisify(execFile)(join(root, 'node_modules/.bin/tsc'), [
-    '--project',
-    file,
-  ]).catch((error) => error)
+  const { stdout } = await promisify(execFile)(join(root, 'node_modules/.bin/tsc'), ['--project', file]).catch(
+    (error) => error,
+  )
 
   expect(stdout).toBe('')
 })
@@ -49,30 +48,27 @@ test.each([
   ['openapi-typescript', ''],
   ['hey-api', '/index'],
   ['oazapfts', ''],
-])(
-  'a client of %s reads and adds records, and uploads and lists files',
-  async (generator, main) => {
-    const credentials = { username: 'admin', password: everything.password }
-    const target: Target = {
-      domains: { url: everything.domains, credentials },
-      files: { url: everything.files, credentials },
-    }
-    // Untyped import: the file needs types that exist in the temporary directory only.
-    const { run }: Scenario = await import(`./generated-client/${generator}.ts`)
+])('a client of %s reads and adds records, and uploads and lists files', async (generator, main) => {
+  const credentials = { username: 'admin', password: everything.password }
+  const target: Target = {
+    domains: { url: everything.domains, credentials },
+    files: { url: everything.files, credentials },
+  }
+  // Untyped import: the file needs types that exist in the temporary directory only.
+  const { run }: Scenario = await import(`./generated-client/${generator}.ts`)
 
-    const outcome = await run(
-      target,
-      await clients.import(`${generator}/domain-service${main}.ts`),
-      await clients.import(`${generator}/static-service${main}.ts`),
-    )
+  const outcome = await run(
+    target,
+    await clients.import(`${generator}/domain-service${main}.ts`),
+    await clients.import(`${generator}/static-service${main}.ts`),
+  )
 
-    expect(outcome).toMatchObject({
-      record: { name: generator, type: 'A' },
-      uploaded: `${generator}/hello.txt`,
-      listed: [`${generator}/hello.txt`],
-    })
-  },
-)
+  expect(outcome).toMatchObject({
+    record: { name: generator, type: 'A' },
+    uploaded: `${generator}/hello.txt`,
+    listed: [`${generator}/hello.txt`],
+  })
+})
 
 interface Scenario {
   run: (target: Target, domains: object, files: object) => Promise<Outcome>

@@ -47,9 +47,7 @@ await step('downgrade to the backup', async () => {
 function blocksBelow(heading: string): [string, string] {
   const [, section = ''] = page.split(`## ${heading}\n`)
   const [text = ''] = section.split('\n## ')
-  const [first = '', second = ''] = [...text.matchAll(/```bash\n(.*?)```/gs)].map(
-    ([, commands = '']) => commands,
-  )
+  const [first = '', second = ''] = [...text.matchAll(/```bash\n(.*?)```/gs)].map(([, commands = '']) => commands)
   return [first, second]
 }
 

@@ -11,18 +11,7 @@ import { type Kind, kinds, standBefore } from './support/fronts.ts'
 import { compareFiles } from './support/same.ts'
 import { password, type Services, startServices } from './support/services.ts'
 import { step, until } from './support/step.ts'
-import {
-  ask,
-  begin,
-  direct,
-  formType,
-  frameFile,
-  headerOf,
-  logIn,
-  type Side,
-  through,
-  upload,
-} from './support/wire.ts'
+import { ask, begin, direct, formType, frameFile, headerOf, logIn, type Side, through, upload } from './support/wire.ts'
 
 // The services behind real proxies, configured by the examples of docs/proxy, over TLS.
 
@@ -62,17 +51,13 @@ async function tryBehind(kind: Kind) {
   const store = through(front, 'files.example.com')
   const blinded = through(blind, 'files.example.com')
   await until('certificates are there', async () => {
-    const answers = await Promise.all(
-      [zones, store, blinded].map((side) => ask(side, '/health')),
-    ).catch(() => [])
+    const answers = await Promise.all([zones, store, blinded].map((side) => ask(side, '/health'))).catch(() => [])
     return answers.length > 0 || undefined
   })
   const token = await logIn(store, password)
 
   await step(`${kind}: an upload streams to disk`, () => streamUpload(store, token, dataDir))
-  await step(`${kind}: a too large upload gets the service's own error`, () =>
-    sendTooMuch(store, token),
-  )
+  await step(`${kind}: a too large upload gets the service's own error`, () => sendTooMuch(store, token))
   await step(`${kind}: conditional zone requests pass`, () => changeZone(zones))
   await step(`${kind}: files are identical to the service's responses`, () =>
     compareFiles({ direct: direct(files.port), proxied: store, token }),
@@ -80,22 +65,16 @@ async function tryBehind(kind: Kind) {
   await step(`${kind}: also if the proxy finds none of them`, () =>
     compareFiles({ direct: direct(files.port), proxied: blinded, token }),
   )
-  await step(`${kind}: the proxy sends large files, and nothing else`, () =>
-    checkOffload(services, store, kind),
-  )
+  await step(`${kind}: the proxy sends large files, and nothing else`, () => checkOffload(services, store, kind))
   await step(`${kind}: a file deleted during its download is sent completely`, () =>
     deleteWhileSent(services, store, token),
   )
   await step(`${kind}: the docs pages by host name and by prefix`, () => tryDocsPages(front))
   await step(`${kind}: the console on a host of its own`, () => tryConsole(front))
-  await step(`${kind}: HSTS, unknown host names, and a limit of logins`, () =>
-    checkEdge(front, kind),
-  )
+  await step(`${kind}: HSTS, unknown host names, and a limit of logins`, () => checkEdge(front, kind))
   await step(`${kind}: a client cannot forge its address`, () => spoof(services, store))
   const prefixed = through(front, 'example.com', '/files')
-  await step(`${kind}: both services by prefix`, () =>
-    usePrefix(through(front, 'example.com', '/domains'), prefixed),
-  )
+  await step(`${kind}: both services by prefix`, () => usePrefix(through(front, 'example.com', '/domains'), prefixed))
   await step(`${kind}: files by prefix are identical to the service's responses`, () =>
     compareFiles({ direct: direct(files.port), proxied: prefixed, token }),
   )
@@ -192,11 +171,7 @@ async function checkOffload({ files }: Services, side: Side, kind: Kind) {
   }
 }
 
-async function deleteWhileSent(
-  { dataDir }: Services,
-  side: Side,
-  token: { authorization: string },
-) {
+async function deleteWhileSent({ dataDir }: Services, side: Side, token: { authorization: string }) {
   const request = begin(side, '/static/large.bin')
   request.end()
   const [response] = await once(request, 'response')
@@ -212,10 +187,7 @@ async function deleteWhileSent(
   assert.equal(gone.status, 200)
   const digest = createHash('sha256').update(large).digest('hex')
   const shard = join(dataDir, 'blobs', digest.slice(0, 2), digest.slice(2, 4))
-  await until(
-    'the content is removed',
-    async () => !readdirSync(shard).includes(digest) || undefined,
-  )
+  await until('the content is removed', async () => !readdirSync(shard).includes(digest) || undefined)
   const whole = Buffer.concat([chunk, await buffer(response)])
   assert.ok(whole.equals(large))
   assert.equal((await ask(side, '/static/large.bin')).status, 404)

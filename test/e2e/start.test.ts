@@ -67,7 +67,9 @@ test('npm start prints a password only while it is true, and none that it was gi
   const again = spawn(process.execPath, ['scripts/start/main.ts'], {
     cwd: root,
     env: {
-      ...{ ...process.env, ...users, DATA_DIR: dataDir },
+      ...process.env,
+      ...users,
+      DATA_DIR: dataDir,
       PORT_BASE: String((await reservePorts(4)) + 1),
     },
   })
@@ -87,18 +89,12 @@ describe('a start that cannot succeed says so in one sentence, without the banne
 
     expect(second.status).toBe(1)
     expect(second.stdout).toBe('')
-    expect(second.stderr).toMatch(
-      /^Cannot start: Port \d+ \([a-z-]+\) is in use: .* PORT_BASE=4001 npm start\.\n$/,
-    )
+    expect(second.stderr).toMatch(/^Cannot start: Port \d+ \([a-z-]+\) is in use: .* PORT_BASE=4001 npm start\.\n$/)
   })
 
   test.each<[string, Record<string, string>, RegExp]>([
     ['a port that is no number', { PORT_BASE: 'abc' }, /PORT_BASE=abc is not a port/],
-    [
-      'a port that browsers refuse',
-      { PORT_BASE: '6000' },
-      /Browsers refuse port \d+ \([a-z-]+\): .* PORT_BASE=4001/,
-    ],
+    ['a port that browsers refuse', { PORT_BASE: '6000' }, /Browsers refuse port \d+ \([a-z-]+\): .* PORT_BASE=4001/],
     ['a data directory in procfs', { DATA_DIR: '/proc/x' }, /DATA_DIR=\/proc\/x cannot be written/],
     ['a data directory that is a file', { DATA_DIR: 'FILE' }, /DATA_DIR=\S+ cannot be written/],
     [
@@ -144,9 +140,14 @@ test('a start in production makes up no admin', async () => {
   const portBase = (await reservePorts(4)) + 1
 
   const { status, stdout, stderr } = start({
-    ...{ DATA_DIR: dataDir, PORT_BASE: String(portBase), NODE_ENV: 'production' },
-    ...{ JWT_SECRET: 's'.repeat(32), REGISTRAR_URL: 'http://127.0.0.1:9/xml.response' },
-    ...{ REGISTRAR_API_USER: 'any', REGISTRAR_API_KEY: 'any', REGISTRAR_CLIENT_IP: '127.0.0.1' },
+    DATA_DIR: dataDir,
+    PORT_BASE: String(portBase),
+    NODE_ENV: 'production',
+    JWT_SECRET: 's'.repeat(32),
+    REGISTRAR_URL: 'http://127.0.0.1:9/xml.response',
+    REGISTRAR_API_USER: 'any',
+    REGISTRAR_API_KEY: 'any',
+    REGISTRAR_CLIENT_IP: '127.0.0.1',
   })
 
   expect([status, stdout]).toEqual([1, ''])
@@ -160,17 +161,18 @@ test('one start names the faulty settings of all programs', async () => {
   const portBase = (await reservePorts(4)) + 1
 
   const { status, stdout, stderr } = start({
-    ...{ DATA_DIR: dataDir, PORT_BASE: String(portBase) },
-    ...{ REGISTRAR_TIMEOUT_MS: 'soon', MAX_UPLOAD_BYTES: 'many', TRUST_PROXY: 'maybe' },
+    DATA_DIR: dataDir,
+    PORT_BASE: String(portBase),
+    REGISTRAR_TIMEOUT_MS: 'soon',
+    MAX_UPLOAD_BYTES: 'many',
+    TRUST_PROXY: 'maybe',
   })
 
   expect([status, stdout]).toEqual([1, ''])
   expect(stderr.match(/^ +- REGISTRAR_TIMEOUT_MS: /gm)).toHaveLength(1)
   expect(stderr.match(/^ +- MAX_UPLOAD_BYTES: /gm)).toHaveLength(2)
   expect(stderr.match(/^ +- TRUST_PROXY: /gm)).toHaveLength(3)
-  expect(stderr).toMatch(
-    /\nCannot start: domain-service exited\. static-service exited\. console exited\.\n$/,
-  )
+  expect(stderr).toMatch(/\nCannot start: domain-service exited\. static-service exited\. console exited\.\n$/)
 })
 
 const start = (env: Record<string, string>) =>

@@ -1,11 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import {
-  type Answer,
-  type Service,
-  start,
-} from '../../packages/domain-service/test/support/start.ts'
+import { type Answer, type Service, start } from '../../packages/domain-service/test/support/start.ts'
 import { faults } from './faults.ts'
 
 // FAULT_WRITES=5000 is the long form; `npm run faults` prints the outcomes.
@@ -61,8 +57,7 @@ test(`of ${writes} writes through a registrar that fails in every way, each outc
 
   await Promise.all(
     Array.from({ length: writers }, async (_, writer) => {
-      while (!isOver())
-        await Promise.all([writeOnce(service, { fates, count, writer }), readOnce(service, count)])
+      while (!isOver()) await Promise.all([writeOnce(service, { fates, count, writer }), readOnce(service, count)])
     }),
   )
   service.sandbox.clearFaults()
@@ -73,9 +68,7 @@ test(`of ${writes} writes through a registrar that fails in every way, each outc
   for (const name of domains) {
     const live = service.sandbox.zone(name)
     expect(live.emailType).toBe('MX')
-    expect(live.hosts).toEqual(
-      expect.arrayContaining(untouched.map((row) => expect.objectContaining(row))),
-    )
+    expect(live.hosts).toEqual(expect.arrayContaining(untouched.map((row) => expect.objectContaining(row))))
   }
   const states = await readHistory(service)
   const done = fates.flatMap((fate) => fate.done)
@@ -97,8 +90,7 @@ async function writeOnce(service: Service, { fates, count, writer }: Campaign) {
   // A request that the open circuit rejects meets no fault: more of them would keep the circuit open.
   if (count.of('faults') * 2 <= count.of('writes')) strike(service, count)
   const own = fates.filter(
-    ({ name, added, removed }) =>
-      name.startsWith(`w${writer}-`) && added === 'done' && removed === undefined,
+    ({ name, added, removed }) => name.startsWith(`w${writer}-`) && added === 'done' && removed === undefined,
   )
   const fate = own.length > 3 ? own[0] : undefined
   const id = `write-${number}`
@@ -137,10 +129,7 @@ async function remove(service: Service, { domain, name }: Fate, id: string): Pro
   return service.call('DELETE', `${path}/${host.id}`, { headers: { 'x-request-id': id } })
 }
 
-function note(
-  { status, body }: Answer,
-  { fate, id, count }: { fate: Fate; id: string; count: Counts },
-): Promised {
+function note({ status, body }: Answer, { fate, id, count }: { fate: Fate; id: string; count: Counts }): Promised {
   count.add(`answer ${status} ${body.code ?? ''}`.trim())
   // Rejected before any registrar call: tests nothing.
   if (body.code !== 'registrar_unavailable') count.add('writes')
@@ -200,18 +189,14 @@ async function writeLast(service: Service, domain: string, ttl: number): Promise
 /** Records that are present but should not be, and the reverse. */
 function findBroken(service: Service, fates: Fate[]): string[] {
   const live = new Set(
-    domains.flatMap((domain) =>
-      service.sandbox.zone(domain).hosts.map(({ name }) => `${name} in ${domain}`),
-    ),
+    domains.flatMap((domain) => service.sandbox.zone(domain).hosts.map(({ name }) => `${name} in ${domain}`)),
   )
   return fates.flatMap(({ domain, name, added, removed = 'not' }) => {
     if (added === 'open' || removed === 'open') return []
     const isWanted = added === 'done' && removed !== 'done'
     const isThere = live.delete(`${name} in ${domain}`)
     const promised = `added: ${added}, removed: ${removed}`
-    return isThere === isWanted
-      ? []
-      : `${name} in ${domain} is ${isThere ? 'there' : 'not there'}, ${promised}`
+    return isThere === isWanted ? [] : `${name} in ${domain} is ${isThere ? 'there' : 'not there'}, ${promised}`
   })
 }
 

@@ -1,9 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  boundary,
-  filesBelow,
-  start as startStatic,
-} from '../../packages/static-service/test/support/start.ts'
+import { boundary, filesBelow, start as startStatic } from '../../packages/static-service/test/support/start.ts'
 import { leaksIn } from './leaks.ts'
 import { answersIn, exchange, names, shareTarget } from './start.ts'
 
@@ -32,15 +28,7 @@ describe.each(names)('%s', (name) => {
       'Origin: https://evil.example',
       'Referer: https://evil.example/',
     ]
-    const targets = [
-      '/health',
-      '/openapi.json',
-      '/docs',
-      '/docs/start.js',
-      '/static/a.txt',
-      '/nothing',
-      '/api/auth/me',
-    ]
+    const targets = ['/health', '/openapi.json', '/docs', '/docs/start.js', '/static/a.txt', '/nothing', '/api/auth/me']
 
     for (const path of targets) {
       const changed = await get(target().port, path, headers)
@@ -77,25 +65,19 @@ describe.each(names)('%s', (name) => {
 
   test('no response renders client input as a page', async () => {
     const token = await target().tokenOf('admin')
-    const paths = ['/', '/api/', '/api/domains/', '/api/files/', '/static/', '/docs/'].flatMap(
-      (path) => [
-        `${path}${encodeURIComponent(script)}`,
-        `${path}?${encodeURIComponent(script)}=${encodeURIComponent(script)}`,
-      ],
-    )
+    const paths = ['/', '/api/', '/api/domains/', '/api/files/', '/static/', '/docs/'].flatMap((path) => [
+      `${path}${encodeURIComponent(script)}`,
+      `${path}?${encodeURIComponent(script)}=${encodeURIComponent(script)}`,
+    ])
 
-    const texts = await Promise.all(
-      paths.map((path) => get(target().port, path, [`Authorization: Bearer ${token}`])),
-    )
+    const texts = await Promise.all(paths.map((path) => get(target().port, path, [`Authorization: Bearer ${token}`])))
 
     // / and /docs/ redirect, without a body.
     const types = texts
       .flatMap(answersIn)
       .filter(({ status }) => status !== 302 && status !== 308)
       .map(({ type }) => type?.split(';')[0])
-    expect(types.filter((type) => !/^application\/(?:problem\+)?json$/.test(type ?? ''))).toEqual(
-      [],
-    )
+    expect(types.filter((type) => !/^application\/(?:problem\+)?json$/.test(type ?? ''))).toEqual([])
     expect(texts.filter((text) => !/x-content-type-options: nosniff/i.test(text))).toEqual([])
     expect(texts.flatMap(leaksIn)).toEqual([])
   })
@@ -103,17 +85,7 @@ describe.each(names)('%s', (name) => {
 
 test('uploaded content never executes: not as page, image, name or text', async () => {
   await using service = await startStatic()
-  const pages = [
-    'a.html',
-    'a.svg',
-    'a.xml',
-    'a.xhtml',
-    'a.htm',
-    'a.shtml',
-    'a.mht',
-    'a.xsl',
-    'a.rdf',
-  ]
+  const pages = ['a.html', 'a.svg', 'a.xml', 'a.xhtml', 'a.htm', 'a.shtml', 'a.mht', 'a.xsl', 'a.rdf']
   const others = ['a.js', 'a.txt', 'a', 'a.unknown', 'a.pdf', 'a.csv', 'a.html.gz']
   const named = `${encodeURIComponent(script)}.html`
   for (const path of [...pages, ...others]) await service.put(path, `${'x'.repeat(2000)}${script}`)
@@ -123,39 +95,28 @@ test('uploaded content never executes: not as page, image, name or text', async 
   const active = await Promise.all(pages.map((path) => service.call('GET', `/static/${path}`)))
   const passive = await Promise.all(others.map((path) => service.call('GET', `/static/${path}`)))
   const described = await Promise.all(
-    [
-      '/api/files/',
-      '/api/files/tree',
-      '/api/versions',
-      '/api/versions/current',
-      `/static/${named}`,
-    ].map((path) => service.call('GET', path)),
+    ['/api/files/', '/api/files/tree', '/api/versions', '/api/versions/current', `/static/${named}`].map((path) =>
+      service.call('GET', path),
+    ),
   )
 
   const isPage = (type: unknown) => /html|xml/.test(String(type))
   expect(
     active.filter(
-      ({ headers }) =>
-        isPage(headers['content-type']) &&
-        !/^sandbox;/.test(String(headers['content-security-policy'])),
+      ({ headers }) => isPage(headers['content-type']) && !/^sandbox;/.test(String(headers['content-security-policy'])),
     ),
   ).toEqual([])
   expect(passive.filter(({ headers }) => isPage(headers['content-type']))).toEqual([])
   expect(
-    described.filter(
-      ({ headers }) => !/^application\/(?:problem\+)?json/.test(String(headers['content-type'])),
-    ),
+    described.filter(({ headers }) => !/^application\/(?:problem\+)?json/.test(String(headers['content-type']))),
   ).toEqual([])
   expect(
-    [...active, ...passive, ...described].filter(
-      ({ headers }) => headers['x-content-type-options'] !== 'nosniff',
-    ),
+    [...active, ...passive, ...described].filter(({ headers }) => headers['x-content-type-options'] !== 'nosniff'),
   ).toEqual([])
 })
 
 describe('expensive multipart forms', () => {
-  const part = (headers: string, content: string) =>
-    `--${boundary}\r\n${headers}\r\n\r\n${content}\r\n`
+  const part = (headers: string, content: string) => `--${boundary}\r\n${headers}\r\n\r\n${content}\r\n`
   const field = 'content-disposition: form-data; name="x"'
   const file = 'content-disposition: form-data; name="file"; filename="f"'
   const end = `--${boundary}--\r\n`
@@ -163,38 +124,14 @@ describe('expensive multipart forms', () => {
   test.each([
     ['20,000 fields', part(field, 'y').repeat(20_000) + end, [413]],
     ['20,000 files', part(file, 'y').repeat(20_000) + end, [413]],
-    [
-      '5,000 headers in a part',
-      part(`${file}\r\n${'a: b\r\n'.repeat(5000)}a: b`, 'y') + end,
-      [201, 400],
-    ],
+    ['5,000 headers in a part', part(`${file}\r\n${'a: b\r\n'.repeat(5000)}a: b`, 'y') + end, [201, 400]],
     ['a header of 4 MB', part(`${file}; x="${'y'.repeat(4_000_000)}"`, 'y') + end, [201, 400]],
-    [
-      'a name of 100 KB',
-      part(`content-disposition: form-data; name="${'y'.repeat(100_000)}"`, 'y') + end,
-      [400],
-    ],
+    ['a name of 100 KB', part(`content-disposition: form-data; name="${'y'.repeat(100_000)}"`, 'y') + end, [400]],
     ['a field of 4 MB', part(field.replace('"x"', '"path"'), 'y'.repeat(4_000_000)) + end, [400]],
-    [
-      'a million half boundaries',
-      part(file, `\r\n--${boundary.slice(0, -1)}`.repeat(200_000)) + end,
-      [201],
-    ],
-    [
-      'a form in a form',
-      part('content-type: multipart/mixed; boundary=b', '--b\r\n\r\nx\r\n--b--') + end,
-      [400],
-    ],
-    [
-      'a coding of its own',
-      part(`${file}\r\ncontent-transfer-encoding: base64`, 'eA==') + end,
-      [201],
-    ],
-    [
-      'a preamble and an epilogue',
-      `${'x'.repeat(1e6)}\r\n${part(file, 'y')}${end}${'z'.repeat(1e6)}`,
-      [201],
-    ],
+    ['a million half boundaries', part(file, `\r\n--${boundary.slice(0, -1)}`.repeat(200_000)) + end, [201]],
+    ['a form in a form', part('content-type: multipart/mixed; boundary=b', '--b\r\n\r\nx\r\n--b--') + end, [400]],
+    ['a coding of its own', part(`${file}\r\ncontent-transfer-encoding: base64`, 'eA==') + end, [201]],
+    ['a preamble and an epilogue', `${'x'.repeat(1e6)}\r\n${part(file, 'y')}${end}${'z'.repeat(1e6)}`, [201]],
   ])('%s', async (_what, body, statuses) => {
     await using service = await startStatic()
     const headers = { 'content-type': `multipart/form-data; boundary=${boundary}` }
@@ -205,9 +142,7 @@ describe('expensive multipart forms', () => {
     expect(statuses).toContain(answer.status)
     expect(then.status).toBe(201)
     await expect.poll(() => filesBelow(`${service.dataDir}/tmp`)).toEqual([])
-    expect(service.lines().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual(
-      [],
-    )
+    expect(service.lines().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([])
   })
 
   test.each(['', '"', 'x'.repeat(5000), '--', ' ', 'a\tb', '\u00e9', '*', "'", 'b; boundary=c'])(
@@ -237,9 +172,7 @@ test('rejected logins do not block other requests', async () => {
     }),
   )
 
-  const served = await Promise.all(
-    Array.from({ length: 50 }, () => service.call('GET', '/static/a.txt')),
-  )
+  const served = await Promise.all(Array.from({ length: 50 }, () => service.call('GET', '/static/a.txt')))
   const refused = new Set((await Promise.all(flood)).map(({ status }) => status))
 
   expect(new Set(served.map(({ status }) => status))).toEqual(new Set([200]))

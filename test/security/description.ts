@@ -27,9 +27,7 @@ const Answers = z.record(z.string(), z.object({ content: Content.optional() }))
 const Operation = z.object({
   operationId: z.string(),
   parameters: z
-    .array(
-      z.object({ name: z.string(), in: z.enum(['path', 'query', 'header']), schema: AnySchema }),
-    )
+    .array(z.object({ name: z.string(), in: z.enum(['path', 'query', 'header']), schema: AnySchema }))
     .default([]),
   requestBody: z.object({ content: Content }).optional(),
   responses: Answers,
@@ -89,5 +87,4 @@ export async function readDescription(port: number) {
 }
 
 // A JSON Pointer in a URI fragment.
-const escapeName = (name: string) =>
-  encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))
+const escapeName = (name: string) => encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))

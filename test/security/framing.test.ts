@@ -26,14 +26,7 @@ const refused: [string, string][] = [
   ['a length in hex', post('content-length: 0x2', '{}')],
   ['a length past all numbers', post('content-length: 99999999999999999999', '{}')],
   ['a space before the colon', post('content-length : 2', '{}')],
-  ...[
-    ' xchunked',
-    ' chunked, identity',
-    ' identity',
-    ' gzip, chunked',
-    ' chunked\x0b',
-    ' "chunked"',
-  ]
+  ...[' xchunked', ' chunked, identity', ' identity', ' gzip, chunked', ' chunked\x0b', ' "chunked"']
     .concat([' chunked;q=1', ' chunked, chunked', ' cow', '\r\n chunked', ''])
     .map((coding): [string, string] => [`the coding ${JSON.stringify(coding)}`, coded(coding)]),
   ['a coding twice', post('transfer-encoding: chunked\r\ntransfer-encoding: chunked', '0\r\n\r\n')],
@@ -73,16 +66,8 @@ const taken: [string, string, number[]][] = [
   ['chunks by another case', coded(' CHUNKED'), [400]],
   ['a chunk extension', chunked('2;a=b\r\n{}\r\n0\r\n\r\n'), [400]],
   ['a trailer', chunked('2\r\n{}\r\n0\r\nx: y\r\n\r\n'), [400]],
-  [
-    'a body where none is read',
-    `${get(`host: a\r\ncontent-length: ${hidden.length}`)}${hidden}`,
-    [200],
-  ],
-  [
-    'a body for nobody',
-    `PUT /nothing HTTP/1.1\r\nhost: a\r\ncontent-length: ${hidden.length}\r\n\r\n${hidden}`,
-    [404],
-  ],
+  ['a body where none is read', `${get(`host: a\r\ncontent-length: ${hidden.length}`)}${hidden}`, [200]],
+  ['a body for nobody', `PUT /nothing HTTP/1.1\r\nhost: a\r\ncontent-length: ${hidden.length}\r\n\r\n${hidden}`, [404]],
   [
     'a body by a wrong method',
     `PUT /health HTTP/1.1\r\nhost: a\r\ncontent-length: ${hidden.length}\r\n\r\n${hidden}`,
@@ -90,30 +75,15 @@ const taken: [string, string, number[]][] = [
   ],
   [
     'a body of a wrong type',
-    post('', '').replace(
-      'json\r\n\r\n\r\n',
-      `x\r\ncontent-length: ${hidden.length}\r\n\r\n${hidden}`,
-    ),
+    post('', '').replace('json\r\n\r\n\r\n', `x\r\ncontent-length: ${hidden.length}\r\n\r\n${hidden}`),
     [415],
   ],
   ['an empty line before', `\r\n${get('host: a')}`, [200]],
   ['three at once', get('host: a').repeat(3), [200, 200, 200]],
   ['an expectation nobody knows', get('host: a\r\nexpect: cake'), [200]],
-  [
-    'an expectation that is met',
-    post('expect: 100-continue\r\ncontent-length: 2', '{}'),
-    [100, 400],
-  ],
-  [
-    'a Content-Length listed in Connection',
-    post('connection: content-length\r\ncontent-length: 2', '{}'),
-    [400],
-  ],
-  [
-    'another version of the same target',
-    get('host: a').replace('/health', 'http://b/health'),
-    [200],
-  ],
+  ['an expectation that is met', post('expect: 100-continue\r\ncontent-length: 2', '{}'), [100, 400]],
+  ['a Content-Length listed in Connection', post('connection: content-length\r\ncontent-length: 2', '{}'), [400]],
+  ['another version of the same target', get('host: a').replace('/health', 'http://b/health'), [200]],
 ]
 
 describe.each(names)('%s', (name) => {
@@ -122,9 +92,7 @@ describe.each(names)('%s', (name) => {
   test.each(refused)('rejects %s and closes the connection', async (_name, bytes) => {
     const answers = answersIn(await exchange(target().port, `${bytes}${last}`))
 
-    expect(answers).toMatchObject([
-      { status: 400, code: 'malformed_request', type: 'application/problem+json' },
-    ])
+    expect(answers).toMatchObject([{ status: 400, code: 'malformed_request', type: 'application/problem+json' }])
     expect(answers[0]?.id).not.toBe('last')
   })
 
@@ -153,28 +121,17 @@ describe.each(names)('%s', (name) => {
   test('two Authorization headers are rejected', async () => {
     const token = await target().tokenOf('admin')
     const ask = (headers: string) =>
-      exchange(
-        target().port,
-        `GET /api/auth/me HTTP/1.1\r\nhost: a\r\n${headers}connection: close\r\n\r\n`,
-      )
+      exchange(target().port, `GET /api/auth/me HTTP/1.1\r\nhost: a\r\n${headers}connection: close\r\n\r\n`)
     const [good, bad] = [`authorization: Bearer ${token}\r\n`, 'authorization: Bearer x\r\n']
 
-    const texts = [
-      await ask(good),
-      await ask(good + bad),
-      await ask(bad + good),
-      await ask(good + good),
-    ]
+    const texts = [await ask(good), await ask(good + bad), await ask(bad + good), await ask(good + good)]
 
     expect(texts.flatMap(answersIn).map(({ status }) => status)).toEqual([200, 401, 401, 401])
   })
 
   test('3,000 headers are all read, 9,000 are too many', async () => {
     const ask = (count: number) =>
-      exchange(
-        target().port,
-        get(`host: a\r\n${'a:b\r\n'.repeat(count)}x-request-id: seen\r\nconnection: close`),
-      )
+      exchange(target().port, get(`host: a\r\n${'a:b\r\n'.repeat(count)}x-request-id: seen\r\nconnection: close`))
 
     const answers = [await ask(3000), await ask(9000)].flatMap(answersIn)
 

@@ -19,9 +19,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 afterAll(() => agent.destroy())
 
 const errors = readFileSync(join(import.meta.dirname, '../../docs/errors.md'), 'utf8')
-const codes = new Set(
-  tableRows(errors).flatMap(([cell = '']) => cell.replaceAll('`', '').split(', ')),
-)
+const codes = new Set(tableRows(errors).flatMap(([cell = '']) => cell.replaceAll('`', '').split(', ')))
 
 const Problem = z.object({ status: z.number(), code: z.string(), request_id: z.string() })
 
@@ -36,16 +34,12 @@ function findFaults(made: Made, answer: Answer, validate: Validate): string[] {
     503: ['retry-after'],
   }[status]
   const missing = (needed ?? []).filter((name) => headers[name] === undefined)
-  const faults = [
-    ...missing.map((name) => `${status} without ${name}`),
-    ...leaksIn(JSON.stringify(answer)),
-  ]
+  const faults = [...missing.map((name) => `${status} without ${name}`), ...leaksIn(JSON.stringify(answer))]
   if (headers['x-request-id'] !== 'fuzz') faults.push('x-request-id is missing')
   if (made.method === 'HEAD') return answer.text === '' ? faults : [...faults, 'a HEAD has a body']
   if (status < 400) return [...faults, ...validate(made.operation, answer)]
   const problem = Problem.safeParse(JSON.parse(answer.text)).data
-  if (problem?.status !== status || problem.request_id !== 'fuzz')
-    faults.push('not a problem of this request')
+  if (problem?.status !== status || problem.request_id !== 'fuzz') faults.push('not a problem of this request')
   if (!codes.has(problem?.code ?? '')) faults.push(`the code ${problem?.code} is undocumented`)
   return [...faults, ...validate(made.operation, answer)]
 }
@@ -76,8 +70,7 @@ async function send(target: Target, made: Made, token: string): Promise<Answer> 
 
 // Registrar failures; logged if the state of a zone is uncertain.
 const failures = [502, 503, 504]
-const doubts =
-  /^(?:write not confirmed|late write overwrote newer changes|registrar refused the credentials)/
+const doubts = /^(?:write not confirmed|late write overwrote newer changes|registrar refused the credentials)/
 
 interface Setting {
   name: Name
@@ -115,9 +108,7 @@ describe.each(settings)('generated requests to %s', (_title, { name, env, failin
       return tokens[user] ?? 'x.y.z'
     }
     const requests = operations.map((operation) => requestTo(operation, document))
-    const fault = fc
-      .tuple(faults, fc.constantFrom(1, 2, 4))
-      .map(([each, times]) => ({ ...each, times }))
+    const fault = fc.tuple(faults, fc.constantFrom(1, 2, 4)).map(([each, times]) => ({ ...each, times }))
     const strike = failing ? fc.oneof(fc.constant(null), fault) : fc.constant(null)
     let live = 'none-yet'
     const met = new Map<string, number>()
@@ -137,12 +128,9 @@ describe.each(settings)('generated requests to %s', (_title, { name, env, failin
       expect(findFaults(made, answer, validate), answer.text.slice(0, 500)).toEqual([])
     })
     const done = () =>
-      operations.filter(({ operationId }) =>
-        [...met.keys()].some((key) => key.startsWith(`${operationId} 2`)),
-      )
+      operations.filter(({ operationId }) => [...met.keys()].some((key) => key.startsWith(`${operationId} 2`)))
     const numRuns = cases(operations.length * (failing ? 5 : 10))
-    const isEnough = () =>
-      done().length > operations.length * (failing ? 0.3 : 0.4) && (!failing || faultsMet > 10)
+    const isEnough = () => done().length > operations.length * (failing ? 0.3 : 0.4) && (!failing || faultsMet > 10)
     for (let { seed = 1 } = fc.readConfigureGlobal(), isOver = false; !isOver; seed += 1) {
       await fc.assert(property, { numRuns, seed, endOnFailure: true })
       isOver = isEnough()

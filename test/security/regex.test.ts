@@ -34,9 +34,7 @@ function* nodesIn(value: unknown): Generator<object> {
   for (const child of Object.values(value)) yield* nodesIn(child)
 }
 
-const read = (file: string) => [
-  ...nodesIn(parseAst(stripTypeScriptTypes(readFileSync(join(root, file), 'utf8')))),
-]
+const read = (file: string) => [...nodesIn(parseAst(stripTypeScriptTypes(readFileSync(join(root, file), 'utf8'))))]
 
 const literals = files.flatMap((file) =>
   read(file).flatMap((node) =>
@@ -72,9 +70,7 @@ describe('the regular expressions', () => {
   })
 
   test('are literals, not built from strings', () => {
-    const made = files.filter((file) =>
-      /\bnew RegExp\(|[^.\w]RegExp\(/.test(readFileSync(join(root, file), 'utf8')),
-    )
+    const made = files.filter((file) => /\bnew RegExp\(|[^.\w]RegExp\(/.test(readFileSync(join(root, file), 'utf8')))
 
     // The three HTTP-date forms: every repetition is bounded.
     expect(made).toEqual(['packages/static-service/src/rfc9110/conditional-requests.ts'])

@@ -25,9 +25,7 @@ export function requestTo(operation: Operation, root: object): fc.Arbitrary<Made
   const ofPlace = (place: 'path' | 'query') =>
     fc.record(
       Object.fromEntries(
-        parameters
-          .filter((each) => each.in === place)
-          .map(({ name, schema }) => [name, textOf(name, schema, root)]),
+        parameters.filter((each) => each.in === place).map(({ name, schema }) => [name, textOf(name, schema, root)]),
       ),
       place === 'path' ? {} : { requiredKeys: [] },
     )
@@ -67,33 +65,13 @@ const often = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
 const word = fc.oneof(fc.constantFrom(...hostile), fc.string({ maxLength: 10 }))
 
 const conditions = fc.dictionary(
-  fc.constantFrom(
-    'if-match',
-    'if-none-match',
-    'range',
-    'cache-control',
-    'accept-encoding',
-    'x-forwarded-host',
-  ),
-  fc.constantFrom(
-    '*',
-    '"x"',
-    'W/"x"',
-    'bytes=0-1',
-    'bytes=1-0,-1',
-    'no-cache',
-    'br;q=0, *',
-    'evil.example',
-    ',',
-  ),
+  fc.constantFrom('if-match', 'if-none-match', 'range', 'cache-control', 'accept-encoding', 'x-forwarded-host'),
+  fc.constantFrom('*', '"x"', 'W/"x"', 'bytes=0-1', 'bytes=1-0,-1', 'no-cache', 'br;q=0, *', 'evil.example', ','),
 )
 
 /** A value that matches a schema, sometimes one that does not. */
 function someValue(name: string, schema: Schema, root: object): fc.Arbitrary<unknown> {
-  return fc.oneof(
-    { weight: 10, arbitrary: fitting(name, schema, root) },
-    { weight: 1, arbitrary: junk },
-  )
+  return fc.oneof({ weight: 10, arbitrary: fitting(name, schema, root) }, { weight: 1, arbitrary: junk })
 }
 
 function fitting(name: string, schema: Schema, root: object): fc.Arbitrary<unknown> {
@@ -128,17 +106,11 @@ function byType(schema: Schema, root: object): fc.Arbitrary<unknown> {
 const instant = fc.date({ noInvalidDate: true }).map((date) => date.toISOString())
 
 function objectOf({ properties = {}, required = [] }: Schema, root: object) {
-  const fields = Object.entries(properties).map(
-    ([name, schema]) => [name, someValue(name, schema, root)] as const,
-  )
+  const fields = Object.entries(properties).map(([name, schema]) => [name, someValue(name, schema, root)] as const)
   const whole = fc.record(Object.fromEntries(fields), { requiredKeys: required })
-  const right = records.map(({ type, ...record }) =>
-    'type' in properties ? { type, ...record } : record,
-  )
+  const right = records.map(({ type, ...record }) => ('type' in properties ? { type, ...record } : record))
   return fc.oneof(
-    ...('address' in properties
-      ? [{ weight: 8, arbitrary: fc.constantFrom<object>(...right) }]
-      : []),
+    ...('address' in properties ? [{ weight: 8, arbitrary: fc.constantFrom<object>(...right) }] : []),
     { weight: 8, arbitrary: whole },
     { weight: 1, arbitrary: fc.record(Object.fromEntries(fields), { requiredKeys: [] }) },
     {
@@ -165,14 +137,8 @@ const jsonBody = (schema: Schema, root: object) =>
   fc
     .record({
       value: someValue('', schema, root),
-      type: often(
-        'application/json',
-        fc.constantFrom('text/plain', 'application/json; charset=utf-16', ''),
-      ),
-      spoil: often(
-        undefined,
-        fc.constantFrom('{"__proto__":{}}', '{"a":1,"a":2}', '[', '\ufeff{}', '', 'NaN'),
-      ),
+      type: often('application/json', fc.constantFrom('text/plain', 'application/json; charset=utf-16', '')),
+      spoil: often(undefined, fc.constantFrom('{"__proto__":{}}', '{"a":1,"a":2}', '[', '\ufeff{}', '', 'NaN')),
     })
     .map(({ value, type, spoil }) => ({
       headers: { 'content-type': type },
@@ -181,13 +147,8 @@ const jsonBody = (schema: Schema, root: object) =>
 
 const part = (field: string) =>
   fc.record({
-    name: fc.oneof(
-      { weight: 4, arbitrary: fc.constantFrom(field, field, 'path') },
-      fc.constantFrom(...hostile),
-    ),
-    filename: fc.option(
-      fc.oneof(fc.constantFrom('x', 'x.html', 'dir/x.svg'), fc.constantFrom(...hostile)),
-    ),
+    name: fc.oneof({ weight: 4, arbitrary: fc.constantFrom(field, field, 'path') }, fc.constantFrom(...hostile)),
+    filename: fc.option(fc.oneof(fc.constantFrom('x', 'x.html', 'dir/x.svg'), fc.constantFrom(...hostile))),
     content: fc.oneof(fc.constantFrom('dir/', 'dir/new.txt', '--b', '\r\n--b\r\n'), word),
   })
 
@@ -219,15 +180,9 @@ const formBody = (field: string) =>
       ),
     }))
 
-function targetOf(
-  path: string,
-  names: Record<string, string | undefined>,
-  query: Record<string, string | undefined>,
-) {
+function targetOf(path: string, names: Record<string, string | undefined>, query: Record<string, string | undefined>) {
   const called = path.replaceAll(/\{(\w+)\}/g, (_all, name) => encode(names[name] || 'x'))
-  const pairs = Object.entries(query).map(
-    ([name, value]) => `${encode(name)}=${encode(value ?? '')}`,
-  )
+  const pairs = Object.entries(query).map(([name, value]) => `${encode(name)}=${encode(value ?? '')}`)
   return pairs.length > 0 ? `${called}?${pairs.join('&')}` : called
 }
 

@@ -31,19 +31,14 @@ describe.each(names)('%s', (name) => {
     ['whose headers trickle', 'GET /health HTTP/1.1\r\nhost: a\r\nx: '],
     ['whose body trickles', `${post('/api/auth/login', 'application/json')}\r\n{`],
     ['whose body trickles in chunks', chunked('/api/auth/login')],
-  ])(
-    'a connection %s gets an error and is closed, while others are served',
-    async (_name, beginning, drip = 'x') => {
-      const slow = Array.from({ length: 5 }, () => trickle(target().port, beginning, drip))
-      const served = answersIn(await exchange(target().port, health))
-      const ended = (await Promise.all(slow)).map(answersIn)
+  ])('a connection %s gets an error and is closed, while others are served', async (_name, beginning, drip = 'x') => {
+    const slow = Array.from({ length: 5 }, () => trickle(target().port, beginning, drip))
+    const served = answersIn(await exchange(target().port, health))
+    const ended = (await Promise.all(slow)).map(answersIn)
 
-      expect(served).toMatchObject([{ status: 200 }])
-      expect(ended).toEqual(
-        Array(5).fill([expect.objectContaining({ status: 408, code: 'request_timeout' })]),
-      )
-    },
-  )
+    expect(served).toMatchObject([{ status: 200 }])
+    expect(ended).toEqual(Array(5).fill([expect.objectContaining({ status: 408, code: 'request_timeout' })]))
+  })
 
   test.each([
     ['nobody takes', '/nothing', 404],
@@ -153,7 +148,5 @@ test('connections beyond the maximum are closed; below it they are served again'
   for (const socket of idle.slice(0, 10)) socket.destroy()
 
   expect(refused).toBe('')
-  await expect
-    .poll(async () => answersIn(await exchange(target.port, health)))
-    .toMatchObject([{ status: 200 }])
+  await expect.poll(async () => answersIn(await exchange(target.port, health))).toMatchObject([{ status: 200 }])
 })

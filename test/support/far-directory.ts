@@ -9,9 +9,7 @@ const cache = join(import.meta.dirname, '../../node_modules/.cache')
 export function makeFarDirectory(): string {
   mkdirSync(cache, { recursive: true })
   const { dev } = statSync(tmpdir())
-  const parent = ['/dev/shm', cache].find(
-    (folder) => (statSync(folder, { throwIfNoEntry: false })?.dev ?? dev) !== dev,
-  )
+  const parent = ['/dev/shm', cache].find((folder) => (statSync(folder, { throwIfNoEntry: false })?.dev ?? dev) !== dev)
   if (parent === undefined) throw new Error('there is only one file system')
   const directory = mkdtempSync(join(parent, 'far-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))

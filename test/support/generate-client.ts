@@ -16,8 +16,7 @@ export async function generateTypes(serviceUrl: string): Promise<string> {
 }
 
 /** The generated file of a service in packages/client. */
-export const typesFile = (service: string) =>
-  join(root, 'packages/client/generated', `${service}.d.ts`)
+export const typesFile = (service: string) => join(root, 'packages/client/generated', `${service}.d.ts`)
 
 if (import.meta.main) {
   await using everything = await startEverything()

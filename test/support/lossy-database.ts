@@ -15,8 +15,7 @@ export function lossyDatabase<Database extends Sql>(database: Database) {
   const sql = new Proxy(database, {
     get(target, key) {
       const member = Reflect.get(target, key, target)
-      if (typeof key === 'string' && methods.includes(key))
-        return (...args: unknown[]) => call(member, key, args)
+      if (typeof key === 'string' && methods.includes(key)) return (...args: unknown[]) => call(member, key, args)
       return typeof member === 'function' ? member.bind(target) : member
     },
   })

@@ -6,8 +6,7 @@ export const password = 'correct horse battery'
 const admin = {
   username: 'admin',
   role: 'admin',
-  password:
-    '$argon2id$v=19$m=19456,t=2,p=1$c2FsdCBvZiB0aGUgdGVzdA$bxkjzij1aOcqDMDty0h7IjjqNF2MNfdWGHBpag5VTAk',
+  password: '$argon2id$v=19$m=19456,t=2,p=1$c2FsdCBvZiB0aGUgdGVzdA$bxkjzij1aOcqDMDty0h7IjjqNF2MNfdWGHBpag5VTAk',
   id: '3f0c6f52-6f8b-4c53-9d54-6a0f2c1f7c11',
   created_at: '2026-01-01T00:00:00.000Z',
 }

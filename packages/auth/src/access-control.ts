@@ -58,8 +58,7 @@ export function enforceAccess(app: FastifyInstance, authenticate: Authenticate):
   app.addHook('onRoute', (route) => {
     requireAccess(route)
     const { schema, config, method, preHandler = [] } = route
-    if (method !== 'GET' && method !== 'HEAD')
-      route.preHandler = [readmitArrived, preHandler].flat()
+    if (method !== 'GET' && method !== 'HEAD') route.preHandler = [readmitArrived, preHandler].flat()
     const needed = config?.access ?? 'public'
     if (!schema || needed === 'public') return
     schema.errors = [
@@ -72,10 +71,7 @@ export function enforceAccess(app: FastifyInstance, authenticate: Authenticate):
     const { config, method, url } = request.routeOptions
     const { access = isPreflight(method) ? 'public' : undefined } = config
     if (request.is404 || access === 'public') return done()
-    if (!access)
-      return done(
-        new Error(`The route ${url} has no config.access: it was made before the plugin auth`),
-      )
+    if (!access) return done(new Error(`The route ${url} has no config.access: it was made before the plugin auth`))
     admit(request, { ...config, access }).then(() => done(), done)
   })
   async function admit(request: FastifyRequest, needed: FastifyContextConfig & { access: Role }) {
@@ -83,8 +79,7 @@ export function enforceAccess(app: FastifyInstance, authenticate: Authenticate):
     requireRights(caller, needed, request)
     if (needed.needsLogin) requireLogin(caller)
     request.principal = caller
-    if (!request.raw.complete)
-      arriving.set(request, () => authenticate(request, { mayHaveExpired: true }))
+    if (!request.raw.complete) arriving.set(request, () => authenticate(request, { mayHaveExpired: true }))
   }
 }
 
@@ -104,9 +99,7 @@ interface Tokens {
 export function createAuthenticate({ prefix, apiTokens, sessions }: Tokens) {
   const authenticate: Authenticate = async ({ headers, ip }, options) => {
     const token = readCredential(headers)
-    return token.startsWith(prefix)
-      ? apiTokens.verify(token, ip, options)
-      : sessions.verify(token, options)
+    return token.startsWith(prefix) ? apiTokens.verify(token, ip, options) : sessions.verify(token, options)
   }
   /**
    * The caller of a request outside the app's routes, or of a long response, if it may read without record limits.

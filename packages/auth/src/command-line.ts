@@ -28,9 +28,22 @@ const texts = { type: 'string', multiple: true } as const
 const flag = { type: 'boolean' } as const
 
 const knownOptions = {
-  ...{ role: text, domains: text, folders: text, writes: text, networks: text, record: texts },
-  ...{ owner: text, expires: text, for: text, url: text, replace: flag, rebind: flag },
-  ...{ issuer: text, audience: text, claim: texts, service: text },
+  role: text,
+  domains: text,
+  folders: text,
+  writes: text,
+  networks: text,
+  record: texts,
+  owner: text,
+  expires: text,
+  for: text,
+  url: text,
+  replace: flag,
+  rebind: flag,
+  issuer: text,
+  audience: text,
+  claim: texts,
+  service: text,
   help: { type: 'boolean', short: 'h' },
 } as const satisfies ParseArgsOptionsConfig
 
@@ -146,8 +159,7 @@ const split = (list: string | undefined) => list?.split(',').map((entry) => entr
 
 /** Rows as lines of `name=value`, without absent values. */
 export const describeRows = (rows: object[]): string =>
-  rows.map((row) => `${Object.entries(row).flatMap(describeField).join('  ')}\n`).join('') ||
-  'None\n'
+  rows.map((row) => `${Object.entries(row).flatMap(describeField).join('  ')}\n`).join('') || 'None\n'
 
 const describeField = ([name, value]: [string, unknown]): string | [] =>
   (value ?? null) === null ? [] : `${name}=${describeValue(value)}`
@@ -155,8 +167,7 @@ const describeField = ([name, value]: [string, unknown]): string | [] =>
 const describeValue = (value: unknown) =>
   [value].flat().every((each) => typeof each === 'string') ? String(value) : JSON.stringify(value)
 
-export const usesDatabase = (env: NodeJS.ProcessEnv) =>
-  Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
+export const usesDatabase = (env: NodeJS.ProcessEnv) => Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
 
 /** How an option names the service: with DATABASE_URL each has its own users and trusts. */
 export const serviceOptions = '--service domain or --service static'
@@ -253,8 +264,7 @@ export async function readNewPassword({
   }
   try {
     const password = await ask('Password: ')
-    if (terminal && password !== (await ask('\nAgain: ')))
-      throw new Error('The two passwords differ')
+    if (terminal && password !== (await ask('\nAgain: '))) throw new Error('The two passwords differ')
     return password
   } finally {
     if (terminal) stderr.write('\n')

@@ -64,8 +64,7 @@ function canonicalDomain(text: string): string | undefined {
 }
 
 // Checked before domainToASCII, which parses a URL host: it would drop a path, and turn `1.2` into an address.
-const domainPattern =
-  /^(\*\.)?((?:[\p{L}\p{M}\p{N}_-]+\.)+[\p{L}\p{M}\p{N}-]*\p{L}[\p{L}\p{M}\p{N}-]*)$/u
+const domainPattern = /^(\*\.)?((?:[\p{L}\p{M}\p{N}_-]+\.)+[\p{L}\p{M}\p{N}-]*\p{L}[\p{L}\p{M}\p{N}-]*)$/u
 
 /**
  * Folders of the static service as `docs/`: normalised to NFC, none inside another. One leading slash is dropped, a
@@ -74,9 +73,7 @@ const domainPattern =
 export const Folders = listOf('folder', canonicalFolder, 'must be a folder such as docs/')
   .max(10, 'must name at most 10 folders')
   .transform((folders) =>
-    [...new Set(folders)].filter(
-      (folder) => !folders.some((other) => other !== folder && folder.startsWith(other)),
-    ),
+    [...new Set(folders)].filter((folder) => !folders.some((other) => other !== folder && folder.startsWith(other))),
   )
 
 /** Whether a caller may see a path, or a folder that ends in a slash; without a list, always. */

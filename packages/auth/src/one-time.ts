@@ -23,9 +23,7 @@ export class OneTime {
 
   static async open(database: Sql, now: () => number): Promise<OneTime> {
     if (database.dialect === 'postgres') return new OneTime(database, now)
-    const rows = await database.all<{ id: string; expires_at: number }>(
-      sql`select id, expires_at from ${oneTimeTable}`,
-    )
+    const rows = await database.all<{ id: string; expires_at: number }>(sql`select id, expires_at from ${oneTimeTable}`)
     return new OneTime(database, now, new Map(rows.map((row) => [row.id, row.expires_at])))
   }
 

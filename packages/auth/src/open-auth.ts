@@ -6,12 +6,7 @@ import { ApiTokens, type ApiTokensOptions } from './api-tokens/api-tokens.ts'
 import { serviceOf } from './api-tokens/token-format.ts'
 import { loginTables, openAuthFile } from './auth-database.ts'
 import { defaultLoginLimits, LoginLimit, type LoginLimits } from './login/login-limit.ts'
-import {
-  createHashQueue,
-  hashPassword,
-  minPasswordLength,
-  verifyPassword,
-} from './login/password.ts'
+import { createHashQueue, hashPassword, minPasswordLength, verifyPassword } from './login/password.ts'
 import { OneTime } from './one-time.ts'
 import { type Caller, callerOfUser } from './rights.ts'
 import { SessionTokens } from './sessions/session-tokens.ts'
@@ -64,7 +59,14 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
   const limit = new LoginLimit(attempts, dependencies.loginLimits ?? defaultLoginLimits, log)
   return {
     ...accounts,
-    ...{ audience, now, isPasswordLoginOn, oidc, tokenTtl, oneTime, sessions, limit },
+    audience,
+    now,
+    isPasswordLoginOn,
+    oidc,
+    tokenTtl,
+    oneTime,
+    sessions,
+    limit,
     ...createAuthenticate({ prefix, apiTokens, sessions }),
     hashes: createHashQueue(),
     /** Verifies a password against a PHC string. */
@@ -110,9 +112,7 @@ export async function ensureFirstAdmin(store: Users, options: FirstAdminOptions)
   const { username, password, production, print = console.error } = options
   if ((await store.list()).length > 0) return
   if (!username !== !password)
-    throw new StartRefusedError(
-      'There are no users yet: set both ADMIN_USERNAME and ADMIN_PASSWORD, or neither.',
-    )
+    throw new StartRefusedError('There are no users yet: set both ADMIN_USERNAME and ADMIN_PASSWORD, or neither.')
   if (!username && production)
     throw new StartRefusedError(
       `There are no users in ${store.name}: set ADMIN_USERNAME and ADMIN_PASSWORD, or add one with \`npm run users -- add\`.`,
@@ -126,8 +126,7 @@ export async function ensureFirstAdmin(store: Users, options: FirstAdminOptions)
     return isCreated ? [{ username: name, role: 'admin', ...credentials }] : users
   })
   if (!isCreated) return
-  if (!password)
-    print(`Created the user ${name} with the password ${secret} (it is not shown again).`)
+  if (!password) print(`Created the user ${name} with the password ${secret} (it is not shown again).`)
   if (secret.length < minPasswordLength)
     print(`ADMIN_PASSWORD is shorter than ${minPasswordLength} characters: choose a longer one.`)
 }

@@ -115,18 +115,14 @@ export function requireRights(
 
 /** Whether a caller may manage API tokens of this owner: its own, and as admin without limits everybody's. */
 export const mayManageTokens = (caller: Caller, owner: string) =>
-  caller.username === owner ||
-  (hasRole(caller, 'admin') && !caller.domains && !caller.folders && !caller.writes)
+  caller.username === owner || (hasRole(caller, 'admin') && !caller.domains && !caller.folders && !caller.writes)
 
 /** Why a caller may not grant these rights. */
 export function findExcess(caller: Rights, wanted: Grant): string | undefined {
-  if (wanted.role && !hasRole(caller, wanted.role))
-    return `You may grant at most your own role, ${caller.role}`
-  if (caller.writes && !wanted.writes)
-    return 'You may only propose changes, so you may grant no more'
+  if (wanted.role && !hasRole(caller, wanted.role)) return `You may grant at most your own role, ${caller.role}`
+  if (caller.writes && !wanted.writes) return 'You may only propose changes, so you may grant no more'
   for (const limit of listLimits) {
-    if (caller[limit] && !wanted[limit])
-      return `You are limited to some ${limit}, so you may grant no others`
+    if (caller[limit] && !wanted[limit]) return `You are limited to some ${limit}, so you may grant no others`
     const outside = findOutside(limit, caller[limit], wanted[limit])
     if (outside !== undefined) return `${outside} is not among your own ${limit}`
   }
@@ -140,9 +136,7 @@ export function refuse(excess: string | undefined): void {
 
 /** Whether the caller may write this RRset of a domain that it may see, without another person's approval. */
 export const mayWriteRrset = (rights: Rights, name: string, type: string) =>
-  hasRole(rights, 'editor') &&
-  !rights.writes &&
-  (!rights.records || namesRrset(rights.records, name, type))
+  hasRole(rights, 'editor') && !rights.writes && (!rights.records || namesRrset(rights.records, name, type))
 
 export const mayReadRrset = ({ records, readsAll }: Rights, name: string, type: string) =>
   !records || readsAll === true || namesRrset(records, name, type)
@@ -172,5 +166,4 @@ function outsideRecords({ records, readsAll, writes }: Rights, what: string) {
 }
 
 /** 403 for a caller whose writes need approval, on routes that cannot wait for one. */
-export const onlyProposes = () =>
-  errors.forbidden('You may only propose changes: send them to /api/domains')
+export const onlyProposes = () => errors.forbidden('You may only propose changes: send them to /api/domains')

@@ -23,12 +23,10 @@ export const exampleSecret = 'change-me-change-me-change-me-change-me'
 export const minSecretBytes = 32
 
 /** Whether a URL names this machine, where plain http is as private as https. */
-export const isLoopback = ({ hostname }: URL) =>
-  /^(?:127\.0\.0\.1|\[::1\]|localhost)$/.test(hostname)
+export const isLoopback = ({ hostname }: URL) => /^(?:127\.0\.0\.1|\[::1\]|localhost)$/.test(hostname)
 
 /** Whether traffic to this URL is safe from others: https, or loopback. */
-export const isPrivateUrl = (url: URL) =>
-  url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url))
+export const isPrivateUrl = (url: URL) => url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url))
 
 /** The issuer of an OpenID provider: a URL without query and fragment (OpenID Connect Discovery 1.0, 2). */
 export const IssuerUrl = z
@@ -104,14 +102,11 @@ export function authRules(settings: AuthSettings & { DATABASE_URL?: string | und
   const missing = (value: unknown) => OIDC_ISSUER && !value && 'is required with OIDC_ISSUER'
   return {
     JWT_SECRET:
-      DATABASE_URL &&
-      !JWT_SECRET &&
-      'is required with DATABASE_URL: the same 32 random bytes or more on every replica',
+      DATABASE_URL && !JWT_SECRET && 'is required with DATABASE_URL: the same 32 random bytes or more on every replica',
     OIDC_CLIENT_ID: missing(settings.OIDC_CLIENT_ID),
     OIDC_ROLES: missing(settings.OIDC_ROLES),
     PUBLIC_BASE_URL: missing(settings.PUBLIC_BASE_URL),
-    PASSWORD_LOGIN:
-      !OIDC_ISSUER && !PASSWORD_LOGIN && 'can be false only with OIDC_ISSUER: nobody could log in',
+    PASSWORD_LOGIN: !OIDC_ISSUER && !PASSWORD_LOGIN && 'can be false only with OIDC_ISSUER: nobody could log in',
   }
 }
 
@@ -149,13 +144,8 @@ function faultOf(secret: string | undefined): string | undefined {
 async function storedSecret(file: string): Promise<string> {
   // Created under a lock: services that start together share one secret.
   if (!existsSync(file))
-    await updateFile(
-      file,
-      (text) => text ?? `${randomBytes(minSecretBytes).toString('base64url')}\n`,
-    )
+    await updateFile(file, (text) => text ?? `${randomBytes(minSecretBytes).toString('base64url')}\n`)
   const secret = (await readFile(file, 'utf8')).trim()
   if (Buffer.byteLength(secret) >= minSecretBytes) return secret
-  throw new StartRefusedError(
-    `The secret in ${file} is too short: delete the file to have a new one generated.`,
-  )
+  throw new StartRefusedError(`The secret in ${file} is too short: delete the file to have a new one generated.`)
 }

@@ -190,7 +190,8 @@ test('routes share a schema, and none gets what is documented of another', async
 /** Begins a request and resolves once it is admitted. @returns what sends its body, and resolves with the response. */
 async function begin(url: string, token: string) {
   const headers = {
-    ...{ authorization: `Bearer ${token}`, expect: '100-continue' },
+    authorization: `Bearer ${token}`,
+    expect: '100-continue',
     'content-type': 'application/json',
   }
   const sent = request(`${url}/edit`, { method: 'PUT', headers, agent: false })

@@ -27,25 +27,22 @@ async function begin() {
   }
 }
 
-test.each([true, false])(
-  'the admin of the settings is created (production: %s)',
-  async (production) => {
-    await using place = await begin()
-    const { file, said, say } = place
+test.each([true, false])('the admin of the settings is created (production: %s)', async (production) => {
+  await using place = await begin()
+  const { file, said, say } = place
 
-    await ensureFirstAdmin(usersIn(file), {
-      username: 'root',
-      password: 'long enough',
-      production,
-      print: say,
-    })
+  await ensureFirstAdmin(usersIn(file), {
+    username: 'root',
+    password: 'long enough',
+    production,
+    print: say,
+  })
 
-    const [admin] = readUsers(file)
-    expect(admin).toMatchObject({ username: 'root', role: 'admin' })
-    expect(await verifyPassword(admin?.password ?? '', 'long enough')).toBe(true)
-    expect(said).toEqual([])
-  },
-)
+  const [admin] = readUsers(file)
+  expect(admin).toMatchObject({ username: 'root', role: 'admin' })
+  expect(await verifyPassword(admin?.password ?? '', 'long enough')).toBe(true)
+  expect(said).toEqual([])
+})
 
 test('without settings an admin with a random password is created, and printed once', async () => {
   await using place = await begin()
@@ -54,8 +51,7 @@ test('without settings an admin with a random password is created, and printed o
   await ensureFirstAdmin(usersIn(file), { production: false, print: say })
   await ensureFirstAdmin(usersIn(file), { production: false, print: say })
 
-  const [, password = ''] =
-    /^Created the user admin with the password ([\w-]{20}) /.exec(said[0] ?? '') ?? []
+  const [, password = ''] = /^Created the user admin with the password ([\w-]{20}) /.exec(said[0] ?? '') ?? []
   expect(said).toHaveLength(1)
   expect(await verifyPassword(readUsers(file)[0]?.password ?? '', password)).toBe(true)
 })
@@ -74,9 +70,7 @@ test('a users file without users counts as none', async () => {
   const { file } = place
   await writeUsers(file, [])
 
-  await expect(ensureFirstAdmin(usersIn(file), { production: true })).rejects.toThrow(
-    'There are no users',
-  )
+  await expect(ensureFirstAdmin(usersIn(file), { production: true })).rejects.toThrow('There are no users')
 })
 
 test.each([{ username: 'root' }, { password: 'long enough' }])(
@@ -111,9 +105,7 @@ test('an invalid users file does not count as none', async () => {
   const { file } = place
   await writeFile(file, '')
 
-  await expect(ensureFirstAdmin(usersIn(file), { production: false })).rejects.toThrow(
-    'it is not JSON',
-  )
+  await expect(ensureFirstAdmin(usersIn(file), { production: false })).rejects.toThrow('it is not JSON')
 })
 
 test('a short password is accepted with a warning', async () => {
@@ -149,8 +141,7 @@ test('of services that start together exactly one creates the admin', async () =
 
   expect(said.map(({ status }) => status)).toEqual([0, 0, 0, 0])
   const printed = said.map(({ stderr }) => stderr).join('')
-  const [, password = ''] =
-    /^Created the user admin with the password (\S+) .*\n$/.exec(printed) ?? []
+  const [, password = ''] = /^Created the user admin with the password (\S+) .*\n$/.exec(printed) ?? []
   const users = readUsers(file)
   expect(users).toHaveLength(1)
   expect(await verifyPassword(users[0]?.password ?? '', password)).toBe(true)

@@ -17,11 +17,7 @@ async function begin() {
 test.each([
   ['missing', undefined, 'JWT_SECRET is missing: set it to at least 32 random bytes.'],
   ['empty', '', 'JWT_SECRET is missing: set it to at least 32 random bytes.'],
-  [
-    'short',
-    good.slice(1),
-    'JWT_SECRET has fewer than 32 bytes: set it to at least 32 random bytes.',
-  ],
+  ['short', good.slice(1), 'JWT_SECRET has fewer than 32 bytes: set it to at least 32 random bytes.'],
 ])('production refuses a secret that is %s', async (_name, secret, sentence) => {
   await using place = await begin()
   const { dataDir } = place
@@ -58,17 +54,14 @@ test('development accepts a short secret with a warning', async () => {
   expect(said).toEqual([expect.stringMatching(/^JWT_SECRET .* would not start\.$/)])
 })
 
-test.each([true, false])(
-  'the published example is refused (production: %s)',
-  async (production) => {
-    await using place = await begin()
-    const { dataDir } = place
+test.each([true, false])('the published example is refused (production: %s)', async (production) => {
+  await using place = await begin()
+  const { dataDir } = place
 
-    const resolved = resolveJwtSecret({ secret: exampleSecret, production, dataDir })
+  const resolved = resolveJwtSecret({ secret: exampleSecret, production, dataDir })
 
-    await expect(resolved).rejects.toThrow(/^JWT_SECRET is a published example/)
-  },
-)
+  await expect(resolved).rejects.toThrow(/^JWT_SECRET is a published example/)
+})
 
 test('development generates a missing secret, private, and reuses it after a restart', async () => {
   await using place = await begin()

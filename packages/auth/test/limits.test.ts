@@ -47,12 +47,9 @@ test.each(['a.*.*', 'a*', 'a..b', '', 'a.@', 'a b', '.a'])('%j is no name patter
   expect(RecordLimit.safeParse({ name, types: ['A'] }).success).toBe(false)
 })
 
-test.each(['SRV', 'SOA', 'X', ''])(
-  'no token is limited to the type %j, which nobody can write',
-  (type) => {
-    expect(RecordLimit.safeParse({ name: 'a', types: [type] }).success).toBe(false)
-  },
-)
+test.each(['SRV', 'SOA', 'X', ''])('no token is limited to the type %j, which nobody can write', (type) => {
+  expect(RecordLimit.safeParse({ name: 'a', types: [type] }).success).toBe(false)
+})
 
 test.each([
   ['192.0.2.7', ['192.0.2.0/24'], true],

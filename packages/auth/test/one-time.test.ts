@@ -57,7 +57,5 @@ test('replicas of before an update read which sessions have ended', async () => 
   await new OneTime(shared.database, () => 1000).put('ended', '', 2000)
 
   const read = `select id, password, expires_at from ${schema}.ended_sessions where id = 'ended'`
-  expect(await shared.database.query(read)).toEqual([
-    { id: 'ended', password: null, expires_at: 2000 },
-  ])
+  expect(await shared.database.query(read)).toEqual([{ id: 'ended', password: null, expires_at: 2000 }])
 })

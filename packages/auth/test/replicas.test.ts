@@ -80,9 +80,7 @@ test('wrong logins at all replicas count together', async () => {
 })
 
 test('concurrent wrong logins at two replicas cannot pass the limit', async () => {
-  const attempts = Array.from({ length: 24 }, (_, index) =>
-    (index % 2 ? one : other).login('adam', 'wrong'),
-  )
+  const attempts = Array.from({ length: 24 }, (_, index) => (index % 2 ? one : other).login('adam', 'wrong'))
 
   const statuses = (await Promise.all(attempts)).map(({ status }) => status)
 

@@ -1,11 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  allowsDomain,
-  allowsPath,
-  mayReadRrset,
-  mayWriteRrset,
-  requireRrsetWrites,
-} from '../src/index.ts'
+import { allowsDomain, allowsPath, mayReadRrset, mayWriteRrset, requireRrsetWrites } from '../src/index.ts'
 import { Domains } from '../src/limits.ts'
 import type { Rights } from '../src/rights.ts'
 
@@ -98,10 +92,7 @@ test.each([
 test('a token with a role and records reads everything', () => {
   const rights: Rights = { ...limited, readsAll: true }
 
-  expect([mayReadRrset(rights, 'www', 'A'), mayWriteRrset(rights, 'www', 'A')]).toEqual([
-    true,
-    false,
-  ])
+  expect([mayReadRrset(rights, 'www', 'A'), mayWriteRrset(rights, 'www', 'A')]).toEqual([true, false])
 })
 
 test('a viewer writes nothing, an editor without limits everything', () => {

@@ -19,11 +19,7 @@ export const partBytes = 16_777_216
  * Fails after seven retries (two minutes) without progress.
  * @throws {ProblemError} if the service rejects the file.
  */
-export async function uploadResumably(
-  path: string,
-  content: Blob,
-  options: Sending,
-): Promise<void> {
+export async function uploadResumably(path: string, content: Blob, options: Sending): Promise<void> {
   const url = await retry(options, () => create(path, content, options))
   try {
     await appendAll(url, content, options)
@@ -59,11 +55,7 @@ async function create(path: string, { size }: Blob, options: Sending) {
   return response.headers.get('location') ?? ''
 }
 
-async function append(
-  url: string,
-  { offset, part }: { offset: number; part: Blob },
-  options: Sending,
-) {
+async function append(url: string, { offset, part }: { offset: number; part: Blob }, options: Sending) {
   const headers = {
     'upload-offset': String(offset),
     'content-type': 'application/offset+octet-stream',
@@ -72,8 +64,7 @@ async function append(
   return { offset: offsetOf(response), isStored: response.headers.has('content-location') }
 }
 
-const readOffset = async (url: string, options: Sending) =>
-  offsetOf(await send('HEAD', url, options))
+const readOffset = async (url: string, options: Sending) => offsetOf(await send('HEAD', url, options))
 
 const offsetOf = ({ headers }: Response) => Number(headers.get('upload-offset'))
 
@@ -96,10 +87,7 @@ async function send(
 }
 
 /** Retries a task after transient failures, up to seven times in two minutes. */
-export async function retry<T>(
-  { sleep }: Pick<Session, 'sleep'>,
-  task: () => Promise<T>,
-): Promise<T> {
+export async function retry<T>({ sleep }: Pick<Session, 'sleep'>, task: () => Promise<T>): Promise<T> {
   for (let failures = 1; ; failures += 1) {
     const result = failures > maxFailures ? await task() : await attempt(task)
     if (result !== undefined) return result

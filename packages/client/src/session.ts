@@ -3,10 +3,7 @@ import { ProblemError } from './responses.ts'
 export type Fetch = (request: Request) => Promise<Response>
 
 /** An API token (or a login token), a user's password, or a function that gets a token. */
-export type Credentials =
-  | { token: string }
-  | { username: string; password: string }
-  | { obtain: () => Promise<string> }
+export type Credentials = { token: string } | { username: string; password: string } | { obtain: () => Promise<string> }
 
 export interface ClientOptions {
   /** Address of the service, for example `http://127.0.0.1:3001`. */
@@ -50,8 +47,7 @@ export function openSession(options: ClientOptions): Session {
     const response = await fetch(request)
     if (!response.ok) throw await ProblemError.from(response)
     const answer: unknown = await response.json()
-    if (typeof answer === 'object' && answer !== null && 'access_token' in answer)
-      return String(answer.access_token)
+    if (typeof answer === 'object' && answer !== null && 'access_token' in answer) return String(answer.access_token)
     throw new Error(`${baseUrl} is not one of the services: its login returned no token`)
   }
   const send: Fetch = async (request) => {
@@ -87,8 +83,7 @@ export function retryingFetch(fetch: Fetch, sleep: Session['sleep']): Fetch {
   }
 }
 
-export const wait = (milliseconds: number) =>
-  new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
+export const wait = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
 function authorize(request: Request, token: string): Request {
   request.headers.set('authorization', `Bearer ${token}`)

@@ -61,27 +61,23 @@ test('a failure tells when to try again, and its faults as data', async () => {
     client.upload('a', new Blob(['content'])).catch((error) => error),
   ])
 
-  for (const failure of failures)
-    expect(failure).toMatchObject({ status: 429, retryAfter: 300, errors })
+  for (const failure of failures) expect(failure).toMatchObject({ status: 429, retryAfter: 300, errors })
 })
 
-test.each([413, 502])(
-  'a %i that a proxy answers with a page is described by its status',
-  async (status) => {
-    const headers = { 'content-type': 'text/html', 'retry-after': '300' }
-    const { client } = createClient(() => new Response('<html></html>', { status, headers }))
+test.each([413, 502])('a %i that a proxy answers with a page is described by its status', async (status) => {
+  const headers = { 'content-type': 'text/html', 'retry-after': '300' }
+  const { client } = createClient(() => new Response('<html></html>', { status, headers }))
 
-    const failures = await Promise.all([
-      unwrap(client.api.GET('/api/files')).catch((error) => error),
-      client.upload('a', new Blob(['content'])).catch((error) => error),
-    ])
+  const failures = await Promise.all([
+    unwrap(client.api.GET('/api/files')).catch((error) => error),
+    client.upload('a', new Blob(['content'])).catch((error) => error),
+  ])
 
-    for (const failure of failures) {
-      expect(failure).toMatchObject({ status, code: 'unexpected_response', retryAfter: 300 })
-      expect(failure.message).toBe(`The server responded with ${status}`)
-    }
-  },
-)
+  for (const failure of failures) {
+    expect(failure).toMatchObject({ status, code: 'unexpected_response', retryAfter: 300 })
+    expect(failure.message).toBe(`The server responded with ${status}`)
+  }
+})
 
 test.each([
   ['/size: must be a number', '/size: must be a number'],
@@ -191,5 +187,4 @@ class UploadService {
   }
 }
 
-const problem = (status: number, code: string) =>
-  Response.json({ status, code, detail: code }, { status })
+const problem = (status: number, code: string) => Response.json({ status, code, detail: code }, { status })

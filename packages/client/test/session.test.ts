@@ -34,9 +34,7 @@ test('a password is exchanged for a token once, however many requests start toge
     fetch,
   })
 
-  const responses = await Promise.all(
-    [1, 2, 3].map(() => session.send(new Request(`${baseUrl}/x`))),
-  )
+  const responses = await Promise.all([1, 2, 3].map(() => session.send(new Request(`${baseUrl}/x`))))
 
   expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
   expect(requests.filter((path) => path === '/api/auth/login')).toHaveLength(1)

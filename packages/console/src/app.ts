@@ -18,7 +18,9 @@ export async function buildApp(config: Config, log: Logger): Promise<App> {
     {
       about: { title: 'Console', version, description: 'The web page of both services.' },
       log,
-      ...{ trustProxy, corsOrigin, connections },
+      trustProxy,
+      corsOrigin,
+      connections,
       metrics: await createMetrics(config.metricsToken),
       health: () => ({ checks: {} }),
       servesRoot: false,
@@ -58,10 +60,7 @@ async function serveAssets(app: App, { version: assets, styles, litModules }: Pa
     ...caching,
   })
   app.get(`${prefix}style.css`, { schema: { hide: true } }, async (_request, reply: FastifyReply) =>
-    reply
-      .type('text/css; charset=utf-8')
-      .header('cache-control', 'public, max-age=31536000, immutable')
-      .send(styles),
+    reply.type('text/css; charset=utf-8').header('cache-control', 'public, max-age=31536000, immutable').send(styles),
   )
   await app.register(fastifyStatic, {
     root: webFolder,

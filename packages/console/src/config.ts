@@ -1,11 +1,4 @@
-import {
-  integerSetting,
-  named,
-  readEnv,
-  serverConfig,
-  serverSettings,
-  urlSetting,
-} from '@domains-and-files/http'
+import { integerSetting, named, readEnv, serverConfig, serverSettings, urlSetting } from '@domains-and-files/http'
 import { z } from 'zod'
 
 const serviceUrl = urlSetting

@@ -32,17 +32,12 @@ export function readPage(): Page {
   const first = findModules('shell/app-shell.js', findModules('app.js'))
   const names = readModule('shell/app-shell.js').matchAll(/'([\w-]+(?:\/[\w-]+)+)'/g)
   const modules = Object.fromEntries(
-    [...names].map(([, view = '']) => [
-      view,
-      [...findModules(`${view}.js`)].filter((module) => !first.has(module)),
-    ]),
+    [...names].map(([, view = '']) => [view, [...findModules(`${view}.js`)].filter((module) => !first.has(module))]),
   )
   const all = [...first, ...Object.values(modules).flat()]
   const litModules = all.filter((module) => module.startsWith(litPrefix))
   const version = hashPage([index, styles, ...litModules.map(readModule)])
-  const preloads = [...first].map(
-    (module) => `<link rel="modulepreload" href="assets/${version}/${module}">`,
-  )
+  const preloads = [...first].map((module) => `<link rel="modulepreload" href="assets/${version}/${module}">`)
   const html = index
     .replaceAll(/<link rel="stylesheet"[^<>]*>\n/g, '')
     .replace('<!-- preloads -->', '<link rel="stylesheet" href="assets/style.css">')

@@ -63,9 +63,7 @@ describe('the page', () => {
     const { modules } = JSON.parse(await (await fetch(`${url}/config.json`)).text())
     const [, version] = /"assets\/([0-9a-f]+)\//.exec(html) ?? []
     const list = modules['domains/domain-list'].map((each: string) => `assets/${version}/${each}`)
-    const linked = [...html.matchAll(/(?:src|href)="(assets\/[^"]+)"/g)].map(
-      ([, path = '']) => path,
-    )
+    const linked = [...html.matchAll(/(?:src|href)="(assets\/[^"]+)"/g)].map(([, path = '']) => path)
 
     const paths = [...new Set(['', 'config.json', ...linked, ...list])]
     const found = await Promise.all(paths.map((path) => download(`${url}/${path}`, 'br')))

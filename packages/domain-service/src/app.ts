@@ -44,7 +44,9 @@ export function buildApp(parts: Dependencies): Promise<App> {
         tags,
       },
       log: parts.log,
-      ...{ trustProxy, corsOrigin, connections },
+      trustProxy,
+      corsOrigin,
+      connections,
       metrics: parts.metrics,
       alarmingCodes: ['write_not_confirmed', 'registrar_auth'],
       health: () => ({
@@ -81,10 +83,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
 
 // Without the database writes are refused and calls are counted in memory only, while reads go on.
 const checkDatabase = (ledger: Ledger, registrar: RegistrarClient) => ({
-  status:
-    ledger.isWritable() && registrar.quota.budget.isStored
-      ? ('ok' as const)
-      : ('unavailable' as const),
+  status: ledger.isWritable() && registrar.quota.budget.isStored ? ('ok' as const) : ('unavailable' as const),
 })
 
 // From the last calls: the registrar is not called.

@@ -29,10 +29,7 @@ export const Settings = z.object({
   REGISTRAR_API_USER: z.string().min(1).optional(),
   REGISTRAR_API_KEY: z.string().min(1).optional(),
   REGISTRAR_USERNAME: z.string().min(1).optional(),
-  REGISTRAR_CLIENT_IP: z
-    .string()
-    .refine(isIPv4, 'must be an IPv4 address: the registrar accepts no other')
-    .optional(),
+  REGISTRAR_CLIENT_IP: z.string().refine(isIPv4, 'must be an IPv4 address: the registrar accepts no other').optional(),
   REGISTRAR_RATE: setting(parseRate, 'must be like 20/minute,700/hour,8000/day').prefault(
     '20/minute,700/hour,8000/day',
   ),
@@ -59,12 +56,7 @@ const sandbox = {
   clientIp: '127.0.0.1',
 }
 
-const accountSettings = [
-  'REGISTRAR_URL',
-  'REGISTRAR_API_USER',
-  'REGISTRAR_API_KEY',
-  'REGISTRAR_CLIENT_IP',
-] as const
+const accountSettings = ['REGISTRAR_URL', 'REGISTRAR_API_USER', 'REGISTRAR_API_KEY', 'REGISTRAR_CLIENT_IP'] as const
 
 export type Config = ReturnType<typeof readConfig>
 

@@ -42,9 +42,7 @@ export const emailTypeForbidden = () =>
   forbidden('A token that is limited to some records cannot change the email type')
 
 export const forceForbidden = () =>
-  forbidden(
-    'A token that is limited to some records cannot give up other records of the zone by ?force=true',
-  )
+  forbidden('A token that is limited to some records cannot give up other records of the zone by ?force=true')
 
 export const rightsEnded = () =>
   forbidden(
@@ -69,8 +67,7 @@ export function recordConflict(record: Omit<NamedRecord, 'id'>, live: NamedRecor
 export const revertConflict = (detail: string) =>
   new HttpError(409, 'revert_conflict', `Later changes touch the same records: ${detail}`)
 
-export const emailTypeConflict = (detail: string) =>
-  new HttpError(409, 'email_type_conflict', detail)
+export const emailTypeConflict = (detail: string) => new HttpError(409, 'email_type_conflict', detail)
 
 export function unsupportedRecords(records: NamedRecord[]) {
   const detail = `The registrar cannot be sent ${records.map((each) => `${each.name} ${each.type}`).join(', ')}: this write would delete them. Use ?force=true if you mean it`
@@ -100,8 +97,7 @@ export function registrarAuth() {
   return new HttpError(502, 'registrar_auth', detail)
 }
 
-export const registrarError = (words: string) =>
-  new HttpError(502, 'registrar_error', `The registrar failed: ${words}`)
+export const registrarError = (words: string) => new HttpError(502, 'registrar_error', `The registrar failed: ${words}`)
 
 export const registrarBadAnswer = (what: string) =>
   new HttpError(502, 'registrar_bad_answer', `The registrar's answer cannot be used: it ${what}`)
@@ -119,17 +115,13 @@ export function registrarBusy(seconds: number) {
   return new HttpError(503, 'registrar_busy', detail, retryAfter(seconds))
 }
 
-export function domainListIncomplete(
-  seconds: number,
-  progress: { pagesRead: number; pages: number | undefined },
-) {
+export function domainListIncomplete(seconds: number, progress: { pagesRead: number; pages: number | undefined }) {
   const detail = `Reading the account's list of domains for the first time, ${progress.pagesRead} of ${progress.pages ?? 'unknown'} pages done: try again in ${seconds} s`
   return new HttpError(503, 'registrar_busy', detail, retryAfter(seconds))
 }
 
 export function registrarUnavailable(seconds: number) {
-  const detail =
-    'The registrar has failed several times in a row and is given a pause: try again later'
+  const detail = 'The registrar has failed several times in a row and is given a pause: try again later'
   return new HttpError(503, 'registrar_unavailable', detail, retryAfter(seconds))
 }
 
@@ -138,11 +130,9 @@ export const emailTypeUnknown = () =>
     'The registrar does not tell the email type of this zone, and a write would set it: send "email_type" with the value that the zone must have',
   )
 
-export const zoneKeepsChanging = () =>
-  unavailable(10, 'Somebody else keeps changing this zone: try again later')
+export const zoneKeepsChanging = () => unavailable(10, 'Somebody else keeps changing this zone: try again later')
 
-export const serviceStopping = () =>
-  new HttpError(503, 'unavailable', 'The service is stopping: try again later')
+export const serviceStopping = () => new HttpError(503, 'unavailable', 'The service is stopping: try again later')
 
 export const ledgerUnavailable = (cause: unknown) =>
   unavailable(30, 'Changes cannot be recorded now, so nothing was sent: try again later', cause)
@@ -184,8 +174,7 @@ export function ownChange() {
   return new HttpError(403, 'own_change', detail)
 }
 
-export const ownProposal = () =>
-  forbidden('Only who proposed this change can cancel it: others can reject it')
+export const ownProposal = () => forbidden('Only who proposed this change can cancel it: others can reject it')
 
 /** `diffs`: what was proposed, and what the change would do now. */
 export function changeOutdated(
@@ -201,5 +190,4 @@ export function tooManyChanges(what: string) {
   return new HttpError(429, 'too_many_changes', detail, retryAfter(60))
 }
 
-export const tooManyWaiting = () =>
-  unavailable(10, 'Too many writes wait for this domain: try again later')
+export const tooManyWaiting = () => unavailable(10, 'Too many writes wait for this domain: try again later')

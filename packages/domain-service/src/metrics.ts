@@ -37,8 +37,7 @@ export function registerMetrics(sources: MetricSources) {
   const { config, metrics, zones, ledger, hashes } = sources
   registerRegistrarMetrics(sources)
   registerDomainListMetrics(sources)
-  const queued =
-    'Asynchronous changes that wait for their turn (queued), or for an admin after a restore (held)'
+  const queued = 'Asynchronous changes that wait for their turn (queued), or for an admin after a restore (held)'
   registerGauges(metrics, {
     zone_writes_waiting: ['Zone writes queued for a batch', () => zones.queue.waiting],
     changes_queued: [queued, async () => ({ ...(await ledger.countQueued()) }), 'state'],
@@ -74,8 +73,7 @@ function registerDomainListMetrics({ metrics, domains }: MetricSources) {
   const count = "Domains in the local copy of the account's list"
   const age = "Age of the local copy of the account's list; 0 before the first reading"
   const expiring = 'Domains of the local copy that expire within so many days'
-  const byDays = () =>
-    Object.fromEntries([30, 14, 3].map((days) => [days, domains.countExpiring(days)]))
+  const byDays = () => Object.fromEntries([30, 14, 3].map((days) => [days, domains.countExpiring(days)]))
   registerGauges(metrics, {
     domain_list_domains: [count, () => domains.state().domains ?? 0],
     domain_list_age_seconds: [age, () => domains.ageMs / 1000],
@@ -88,10 +86,7 @@ interface CacheCounts {
 }
 
 /** Hits, misses and stale answers of each read cache, by its name. */
-export function registerCacheMetrics(
-  metrics: Metrics | undefined,
-  caches: Record<string, CacheCounts>,
-) {
+export function registerCacheMetrics(metrics: Metrics | undefined, caches: Record<string, CacheCounts>) {
   const byCache = (result: keyof CacheCounts['counts']) => () =>
     Object.fromEntries(Object.entries(caches).map(([name, { counts }]) => [name, counts[result]]))
   const stale = 'Reads served stale because the registrar failed'

@@ -60,7 +60,8 @@ export async function openPostgresStorage(
   const isListening = await postgres.listen(changesChannel, wake)
   const tasks = new SharedTasks({ leases, isAvailable, log })
   return {
-    ...{ database: postgres, postgres },
+    database: postgres,
+    postgres,
     ledger: new Ledger({ sql: postgres, leases }),
     challenges: new ChallengeStore(postgres),
     givenZones: new GivenZones(postgres),
@@ -79,10 +80,7 @@ export async function openPostgresStorage(
   }
 }
 
-const openLeases = (
-  postgres: Postgres,
-  { replica, log, ttlMs }: { replica: string; log: Logger; ttlMs: number },
-) => {
+const openLeases = (postgres: Postgres, { replica, log, ttlMs }: { replica: string; log: Logger; ttlMs: number }) => {
   const onError = (error: unknown) => log.warn({ err: error }, 'lease not renewed or released')
   return new Leases({ sql: postgres, holder: replica, ttlMs, onError })
 }

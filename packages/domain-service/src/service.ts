@@ -1,12 +1,6 @@
 import { type Auth, openAuth } from '@domains-and-files/auth'
 import { webhookMigrations } from '@domains-and-files/events'
-import {
-  type App,
-  type Clock,
-  createMetrics,
-  type Logger,
-  systemClock,
-} from '@domains-and-files/http'
+import { type App, type Clock, createMetrics, type Logger, systemClock } from '@domains-and-files/http'
 import { DatabaseRefusedError, DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import type { Config } from './config.ts'
@@ -23,11 +17,7 @@ import { ZoneWriter } from './zones/zone-writer.ts'
  * Constructs all dependencies, and the app that closes them in order when it is closed.
  * @throws {DataDirError} when another process uses DATA_DIR, {StartRefusedError} when nobody could log in.
  */
-export async function createService(
-  config: Config,
-  log: Logger,
-  clock: Clock = systemClock,
-): Promise<App> {
+export async function createService(config: Config, log: Logger, clock: Clock = systemClock): Promise<App> {
   try {
     const metrics = await createMetrics(config.metricsToken)
     return await compose({ config, log, clock, metrics })
@@ -43,13 +33,18 @@ async function compose(surroundings: Surroundings): Promise<App> {
   const storage = await openStorage(surroundings)
   try {
     const auth = await openAuth(config, {
-      ...{ audience: 'domain-service', log, database: storage.postgres },
+      audience: 'domain-service',
+      log,
+      database: storage.postgres,
       migrations: webhookMigrations,
     })
     const registry = await openRegistry(storage, auth, surroundings)
     const app = await buildApp({
-      ...{ ...surroundings, ...storage, ...registry },
-      ...{ auth, outbox: storage.database },
+      ...surroundings,
+      ...storage,
+      ...registry,
+      auth,
+      outbox: storage.database,
     })
     runTasks(app, { ...registry, storage }, surroundings)
     return app
@@ -68,27 +63,27 @@ async function openStorage(surroundings: Surroundings): Promise<Storage> {
 }
 
 /** The registrar client, with the domain list and the zones on top of it. */
-async function openRegistry(
-  storage: Storage,
-  { findCaller }: Auth,
-  { config, log, clock, metrics }: Surroundings,
-) {
+async function openRegistry(storage: Storage, { findCaller }: Auth, { config, log, clock, metrics }: Surroundings) {
   const { account, registrarTimeoutMs: timeoutMs, domainsTtlMs: ttlMs } = config
   const intervalMs = config.driftIntervalS * 1_000
   const { ledger, quota } = storage
   const onFailing = (isFailing: boolean) => {
-    recordRegistrarEvent(storage.database, { registrar: account.registrar, isFailing }).catch(
-      (error) => log.warn({ err: error }, 'event of the registrar not recorded'),
+    recordRegistrarEvent(storage.database, { registrar: account.registrar, isFailing }).catch((error) =>
+      log.warn({ err: error }, 'event of the registrar not recorded'),
     )
   }
   const calls = createCallHistogram(metrics)
-  const registrar = new RegistrarClient({
-    ...{ account, timeoutMs, quota, clock, log, calls, onFailing },
-  })
+  const registrar = new RegistrarClient({ account, timeoutMs, quota, clock, log, calls, onFailing })
   const domains = await DomainList.open({ registrar, ...storage.domainList, ttlMs, clock, log })
   const zones = new ZoneWriter({
-    ...{ ...config, ...storage, timeoutMs, verify: config.verifyWrites },
-    ...{ findCaller, registrar, clock, log },
+    ...config,
+    ...storage,
+    timeoutMs,
+    verify: config.verifyWrites,
+    findCaller,
+    registrar,
+    clock,
+    log,
   })
   const isActive = () => storage.isActive()
   const sweep = new ZoneSweep({ ledger, registrar, domains, intervalMs, isActive, clock, log })

@@ -58,8 +58,7 @@ export async function openEmbeddedStorage({ config, log, clock }: Surroundings):
   // No fsync per call: it would delay everything else, and a call lost in a power cut is at most one call too many.
   const counter = database.unsynced
   const accountName = `${account.url} ${account.userName}`
-  const onFailure = (error: unknown) =>
-    log.error({ err: error }, 'registrar calls not stored; counting in memory')
+  const onFailure = (error: unknown) => log.error({ err: error }, 'registrar calls not stored; counting in memory')
   const budget = await LocalBudget.open(counter, { account: accountName, clock, onFailure })
   opened.defer(() => budget.settle())
   const givenZones = new GivenZones(counter)
@@ -69,7 +68,9 @@ export async function openEmbeddedStorage({ config, log, clock }: Surroundings):
   const quota = await CallQuota.open({ limits, budget, clock })
   const owned = opened.move()
   return {
-    ...{ database, givenZones, quota },
+    database,
+    givenZones,
+    quota,
     ledger: new Ledger({ sql: database }),
     challenges: new ChallengeStore(database),
     hostUpdates: new HostUpdates(counter),

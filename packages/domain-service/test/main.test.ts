@@ -77,11 +77,7 @@ const production = {
 test.each([
   ['no secret', { ...production, JWT_SECRET: '' }, /JWT_SECRET is missing/],
   ['a short secret', { ...production, JWT_SECRET: 'short' }, /JWT_SECRET has fewer than 32 bytes/],
-  [
-    'a published secret',
-    { ...production, JWT_SECRET: exampleSecret },
-    /JWT_SECRET is a published example/,
-  ],
+  ['a published secret', { ...production, JWT_SECRET: exampleSecret }, /JWT_SECRET is a published example/],
   ['no users', { ...production, ADMIN_USERNAME: '', ADMIN_PASSWORD: '' }, /There are no users/],
   [
     'no registrar',
@@ -131,21 +127,18 @@ test.each([
       ),
     /^The database in DATA_DIR is of a newer version of this service: start that version, or .*/m,
   ],
-])(
-  'a start on a database that is %s is refused in one sentence, with status 1',
-  async (_name, harm, words) => {
-    const dataDir = mkdtempSync(join(tmpdir(), 'domain-broken-'))
-    onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
-    harm(join(dataDir, 'domain-service.sqlite'))
-    const { ended, output } = run({ ...production, DATA_DIR: dataDir })
+])('a start on a database that is %s is refused in one sentence, with status 1', async (_name, harm, words) => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'domain-broken-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  harm(join(dataDir, 'domain-service.sqlite'))
+  const { ended, output } = run({ ...production, DATA_DIR: dataDir })
 
-    const code = await ended
+  const code = await ended
 
-    expect(code).toBe(1)
-    expect(output()).toMatch(words)
-    expect(output()).not.toMatch(/^\s+at /m)
-  },
-)
+  expect(code).toBe(1)
+  expect(output()).toMatch(words)
+  expect(output()).not.toMatch(/^\s+at /m)
+})
 
 test('in development the first start creates an admin and prints the password once', async () => {
   const program = run({ LOG_LEVEL: 'info' })
@@ -177,10 +170,8 @@ test('SIGTERM completes requests under way, then exits 0; the log is JSON withou
   const code = await program.ended
 
   expect([answer.status, code]).toEqual([200, 0])
-  for (const line of program.output().trim().split('\n'))
-    expect(() => JSON.parse(line)).not.toThrow()
-  for (const hidden of [apiKey, access_token, 'a long password', secret])
-    expect(program.output()).not.toContain(hidden)
+  for (const line of program.output().trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow()
+  for (const hidden of [apiKey, access_token, 'a long password', secret]) expect(program.output()).not.toContain(hidden)
 })
 
 test('SIGTERM during a burst of writes and reads answers each of them, then exits 0', async () => {
@@ -287,12 +278,11 @@ test('in production the sandbox is used only where REGISTRAR_URL names it', () =
   const SANDBOX_URL = 'http://registrar-sandbox:3003/xml.response'
 
   expect(() => readConfig({ ...production, SANDBOX_URL })).toThrow(/REGISTRAR_URL: is required/)
-  expect(
-    readConfig({ ...production, ...account, SANDBOX_URL, REGISTRAR_URL: SANDBOX_URL }).account,
-  ).toMatchObject({ url: SANDBOX_URL, registrar: 'sandbox' })
-  expect(readConfig({ ...production, ...account }).account.registrar).toBe(
-    new URL(account.REGISTRAR_URL).host,
-  )
+  expect(readConfig({ ...production, ...account, SANDBOX_URL, REGISTRAR_URL: SANDBOX_URL }).account).toMatchObject({
+    url: SANDBOX_URL,
+    registrar: 'sandbox',
+  })
+  expect(readConfig({ ...production, ...account }).account.registrar).toBe(new URL(account.REGISTRAR_URL).host)
 })
 
 test('an incomplete account is refused', () => {

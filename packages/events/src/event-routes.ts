@@ -79,8 +79,7 @@ function eventStreams(app: App, log: EventLog, clock: Clock) {
   async function* framesOf(read: Read, first: Page | undefined, gone: AbortSignal) {
     yield ': events follow\n\n'
     for (let page = first; page; ) {
-      for (const event of page.events)
-        yield `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+      for (const event of page.events) yield `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
       const isCurrent = page.isEnd && page.next >= log.lastEnd
       // An id without data advances Last-Event-ID past events hidden from this listener.
       if (isCurrent && !(await isWoken(gone))) yield `:\nid: ${page.next}\n\n`
@@ -141,10 +140,7 @@ With \`Accept: text/event-stream\` the response stays open and sends each event 
     types: z
       .string('must be given once')
       .transform((text) => text.split(','))
-      .refine(
-        (list) => list.every((type) => types.includes(type)),
-        `must be some of ${types.join(',')}`,
-      )
+      .refine((list) => list.every((type) => types.includes(type)), `must be some of ${types.join(',')}`)
       .optional()
       .meta({ type: 'string', description: 'comma-separated; default: all' }),
     limit: pageQuery(50, 200).page_size,

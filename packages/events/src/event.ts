@@ -13,8 +13,6 @@ export const Event = z
     at: z.iso.datetime(),
     by: z.string().nullable().meta({ description: 'a username; null: nobody here' }),
     request_id: z.string().nullable(),
-    data: z
-      .record(z.string(), z.unknown())
-      .meta({ description: "what the event is about, as the API's own object" }),
+    data: z.record(z.string(), z.unknown()).meta({ description: "what the event is about, as the API's own object" }),
   })
   .meta({ id: 'Event' })

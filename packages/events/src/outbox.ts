@@ -170,21 +170,17 @@ export const eventIdPattern = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 /** The id of the event with this number. `random` distinguishes events of other services with the same number. */
 export function eventId(number: number, random = randomTail()): string {
   let text = ''
-  for (let rest = number; text.length < 12; rest = Math.floor(rest / 32))
-    text = alphabet.charAt(rest % 32) + text
+  for (let rest = number; text.length < 12; rest = Math.floor(rest / 32)) text = alphabet.charAt(rest % 32) + text
   return text + random
 }
 
 /** Lower bound of the ids from this time on, in milliseconds since 1970. */
-export const startOfTime = (milliseconds: number) =>
-  eventId(milliseconds * idsPerMs, '0'.repeat(14))
+export const startOfTime = (milliseconds: number) => eventId(milliseconds * idsPerMs, '0'.repeat(14))
 
 /** The time of an event id. */
 export function instantOf(id: string): string {
   const digits = [...id.slice(0, 10)]
-  return new Date(
-    digits.reduce((value, digit) => value * 32 + alphabet.indexOf(digit), 0),
-  ).toISOString()
+  return new Date(digits.reduce((value, digit) => value * 32 + alphabet.indexOf(digit), 0)).toISOString()
 }
 
 // Uniqueness only, not a secret: cryptographic randomness would cost as much as the insert.

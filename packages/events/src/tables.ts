@@ -16,9 +16,7 @@ const text = dialect({ sqlite: sql`text`, postgres: sql`text collate "C"` })
 // Not in the index on types, which each change would have to write: a scan in id order finds these types soon.
 const frequentTypes = ['files.changed', 'zone.changed']
 
-const isRare: Statement = sql([
-  `type not in (${frequentTypes.map((type) => `'${type}'`).join(', ')})`,
-])
+const isRare: Statement = sql([`type not in (${frequentTypes.map((type) => `'${type}'`).join(', ')})`])
 
 /** SQL condition: the event has one of these types. With rare types only, the partial index serves it. */
 export const ofTypes = (types: readonly string[]): Statement =>

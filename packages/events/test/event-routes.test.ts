@@ -24,7 +24,10 @@ test('clients that leave before their stream is open count as no listeners', asy
     {
       about: { title: 'Things', version: '1.2.3', description: 'a test' },
       log: createLogger({ name: 'things', level: 'silent' }, { write: () => undefined }),
-      ...{ trustProxy: false, corsOrigin: [], metrics: undefined, health: () => ({ checks: {} }) },
+      trustProxy: false,
+      corsOrigin: [],
+      metrics: undefined,
+      health: () => ({ checks: {} }),
     },
     async (routes) => {
       // As an authentication that takes longer than the client waits.

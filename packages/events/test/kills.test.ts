@@ -26,10 +26,7 @@ it.each(forms)(
       }),
     )
     const { store, log } = openProcess(db.sql, stack, { isIdle: true })
-    await store.create(
-      { url: receiver.url('/') },
-      { createdBy: 'admin', position: await log.end() },
-    )
+    await store.create({ url: receiver.url('/') }, { createdBy: 'admin', position: await log.end() })
     let count = 0
     for (let kill = 1; kill <= kills; kill++) {
       for (const until = count + 3; count < until; count++) await append(db, count)

@@ -172,9 +172,7 @@ it('finds rare events by an index, frequent ones in the order of ids, without co
       select data from ${name('events')} where id > ${''} and ${ofTypes(types)} order by id limit 500`)
     return steps.map(({ detail }) => detail)
   }
-  expect(await planOf(['link.used_up'])).toEqual([
-    'SEARCH events USING INDEX events_of_type (type=? AND id>?)',
-  ])
+  expect(await planOf(['link.used_up'])).toEqual(['SEARCH events USING INDEX events_of_type (type=? AND id>?)'])
   const inOrder = ['SEARCH events USING INDEX sqlite_autoindex_events_1 (id>?)']
   expect(await planOf(['files.changed'])).toEqual(inOrder)
   expect(await planOf(['files.changed', 'version.created', 'link.used_up'])).toEqual(inOrder)

@@ -42,11 +42,17 @@ it('the receiver of the documentation posts what it has verified to a chat, and 
   const { port } = chat.address() as AddressInfo // It listens on a port.
   const url = await startReceiver(`http://127.0.0.1:${port}/`)
   const options = {
-    ...{ clock: systemClock, networks: ['127.0.0.0/8'], closing: new AbortController().signal },
+    clock: systemClock,
+    networks: ['127.0.0.0/8'],
+    closing: new AbortController().signal,
   }
   const event = {
-    ...{ id: eventId(1), type: 'zone.changed', at: '2027-01-15T09:30:00.000Z' },
-    ...{ by: 'admin', request_id: null, data: { domain: 'example.com' } },
+    id: eventId(1),
+    type: 'zone.changed',
+    at: '2027-01-15T09:30:00.000Z',
+    by: 'admin',
+    request_id: null,
+    data: { domain: 'example.com' },
   }
 
   const sent = await sendDelivery({ url, secret }, event, options)

@@ -17,12 +17,9 @@ import { forms, openPostgres, start } from './support/databases.ts'
 import { append, openProcess, openReceiver } from './support/deliveries.ts'
 
 const settled = (store: WebhookStore, id: string, count: number) =>
-  expect
-    .poll(async () => (await store.deliveries(id)).filter(({ tries }) => tries > 0).length)
-    .toBe(count)
+  expect.poll(async () => (await store.deliveries(id)).filter(({ tries }) => tries > 0).length).toBe(count)
 
-const webhookOf = async (store: WebhookStore, id: string) =>
-  (await store.list()).find((each) => each.id === id)
+const webhookOf = async (store: WebhookStore, id: string) => (await store.list()).find((each) => each.id === id)
 
 describe.each(forms)('webhooks in $form', ({ open }) => {
   it('get the events of their types and domains, signed as Standard Webhooks has it', async () => {
@@ -33,16 +30,12 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     await append(db, 1)
     const by = { createdBy: 'admin', position: await log.end() }
     const all = await store.create({ url: receiver.url('/all') }, by)
-    await store.create(
-      { url: receiver.url('/some'), types: ['zone.changed'], domains: ['example.org'] },
-      by,
-    )
+    await store.create({ url: receiver.url('/some'), types: ['zone.changed'], domains: ['example.org'] }, by)
     await append(db, 2, { type: 'change.refused', domain: 'example.org' })
     await append(db, 3, { domain: 'example.org' })
     await append(db, 4)
     const received = await receiver.count(4)
-    const numbers = (path: string) =>
-      received.filter((each) => each.path === path).map(({ body }) => body.data?.number)
+    const numbers = (path: string) => received.filter((each) => each.path === path).map(({ body }) => body.data?.number)
     expect(numbers('/all')).toEqual([2, 3, 4])
     expect(numbers('/some')).toEqual([3])
     const [first] = received.filter(({ path }) => path === '/all')
@@ -63,8 +56,7 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     const db = stack.use(await open())
     const stores = [db.sql, await db.another()].map((process) => new WebhookStore(process))
     const by = { createdBy: 'admin', position: '' }
-    const create = (n: number) =>
-      stores.map((store) => store.create({ url: `https://hooks.example.com/${n}` }, by))
+    const create = (n: number) => stores.map((store) => store.create({ url: `https://hooks.example.com/${n}` }, by))
     for (let n = 0; n < 24; n += 1) await Promise.all(create(n))
     await stores[0]?.create({ url: 'https://hooks.example.com/odd' }, by)
     // Two at a time, on the connections that are open: a pool refuses what waits for one too long.
@@ -80,9 +72,7 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     await using stack = new AsyncDisposableStack()
     const db = stack.use(await open())
     const receiver = stack.use(
-      await openReceiver(({ path, body }) =>
-        path === '/fails' && body.data?.number === 1 ? 302 : 200,
-      ),
+      await openReceiver(({ path, body }) => (path === '/fails' && body.data?.number === 1 ? 302 : 200)),
     )
     const { log, store } = openProcess(db.sql, stack)
     const by = { createdBy: 'admin', position: await log.end() }
@@ -103,15 +93,10 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
       await db.setTime(now)
       await receiver.count(at + 3)
       await expect
-        .poll(
-          async () =>
-            (await store.deliveries(id)).find(({ status }) => status !== 'delivered')?.tries,
-        )
+        .poll(async () => (await store.deliveries(id)).find(({ status }) => status !== 'delivered')?.tries)
         .toBe(at + 2)
     }
-    const [last] = (await store.deliveries(id)).filter(
-      ({ response_status }) => response_status === 302,
-    )
+    const [last] = (await store.deliveries(id)).filter(({ response_status }) => response_status === 302)
     expect(last).toMatchObject({ status: 'failed', tries: 10, answer: 'answer of /fails' })
     const tries = receiver.received.filter(({ body }) => body.data?.number === 1)
     expect(new Set(tries.map((each) => each.id)).size).toBe(1)
@@ -401,7 +386,7 @@ test('a delivery ends with the first 1,024 bytes of an answer, whether more may 
     server.close()
   })
   const { port } = server.address() as AddressInfo // It listens on a port.
-  const event = { ...{ id: eventId(1), type: 'zone.changed', at: '', by: null }, data: {} }
+  const event = { id: eventId(1), type: 'zone.changed', at: '', by: null, data: {} }
   const noTimers = { now: Date.now, setTimer: () => ({ cancel: () => undefined }) }
 
   const sent = await sendDelivery(
@@ -418,11 +403,10 @@ describe('addresses of webhooks', () => {
     await using receiver = await openReceiver(() => 200)
     const lookup = vi.spyOn(promises, 'lookup')
     onTestFinished(() => lookup.mockRestore())
-    const answer = (address: string) =>
-      lookup.mockResolvedValueOnce([{ address, family: 4 }] as never) // As `all` has it.
+    const answer = (address: string) => lookup.mockResolvedValueOnce([{ address, family: 4 }] as never) // As `all` has it.
     const closing = new AbortController().signal
     const options = { clock: systemClock, networks: ['127.0.0.1/32'], closing }
-    const data = { ...{ id: eventId(1), type: 'zone.changed', at: '', by: null }, data: {} }
+    const data = { id: eventId(1), type: 'zone.changed', at: '', by: null, data: {} }
     const event = { ...data, request_id: null }
     const url = receiver.url('/').replace('127.0.0.1', 'hooks.invalid')
     const secret = 'whsec_c2VjcmV0'
@@ -446,25 +430,8 @@ describe('addresses of webhooks', () => {
   })
 
   it.each([
-    ...[
-      '127.0.0.1',
-      '10.1.2.3',
-      '172.31.0.1',
-      '192.168.1.1',
-      '169.254.169.254',
-      '100.100.100.200',
-      '0.0.0.0',
-    ],
-    ...[
-      '::1',
-      '::',
-      'fe80::1',
-      'fe80::1%lo',
-      'fd00:ec2::254',
-      'ff02::1',
-      '::ffff:127.0.0.1',
-      '::ffff:7f00:1',
-    ],
+    ...['127.0.0.1', '10.1.2.3', '172.31.0.1', '192.168.1.1', '169.254.169.254', '100.100.100.200', '0.0.0.0'],
+    ...['::1', '::', 'fe80::1', 'fe80::1%lo', 'fd00:ec2::254', 'ff02::1', '::ffff:127.0.0.1', '::ffff:7f00:1'],
     ...[
       '64:ff9b::10.0.0.1',
       '64:ff9b::7f00:1',
@@ -478,12 +445,9 @@ describe('addresses of webhooks', () => {
     expect(isRefused(address, [])).toBe(true)
   })
 
-  it.each(['9.9.9.9', '2620:fe::fe', '64:ff9b::9.9.9.9', '::ffff:9.9.9.9'])(
-    '%s is not',
-    (address) => {
-      expect(isRefused(address, [])).toBe(false)
-    },
-  )
+  it.each(['9.9.9.9', '2620:fe::fe', '64:ff9b::9.9.9.9', '::ffff:9.9.9.9'])('%s is not', (address) => {
+    expect(isRefused(address, [])).toBe(false)
+  })
 
   it.each([
     ['10.1.2.3', '10.1.0.0/16', false],

@@ -1,28 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import corsPlugin from '@fastify/cors'
-import Fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type RawServerDefault,
-} from 'fastify'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type RawServerDefault } from 'fastify'
 import type { HttpError } from './http-error.ts'
-import {
-  answerSocketError,
-  type ConnectionLimits,
-  defaultLimits,
-  limitConnections,
-} from './limits/connections.ts'
+import { answerSocketError, type ConnectionLimits, defaultLimits, limitConnections } from './limits/connections.ts'
 import { shedLoad } from './limits/load-shedding.ts'
 import { limitBodies, parseJsonBodies, smallBody } from './limits/request-bodies.ts'
 import { AccessLog, frameworkLogger, type Redaction } from './logging/access-log.ts'
 import type { Logger } from './logging/logger.ts'
 import { type HealthReport, serveHealth } from './monitoring/health.ts'
-import {
-  type Metrics,
-  RequestMetrics,
-  registerCounters,
-  serveMetrics,
-} from './monitoring/metrics.ts'
+import { type Metrics, RequestMetrics, registerCounters, serveMetrics } from './monitoring/metrics.ts'
 import { type About, serveOpenapi, serveRoot } from './openapi/document.ts'
 import { answerError } from './problem-details.ts'
 import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
@@ -39,13 +25,7 @@ import {
 import { validateRequests, zodCompilers } from './requests/validation.ts'
 import { serveOptionalSlashes, type ZodTypeProvider } from './route-schema.ts'
 
-export type App = FastifyInstance<
-  RawServerDefault,
-  IncomingMessage,
-  ServerResponse,
-  FastifyBaseLogger,
-  ZodTypeProvider
->
+export type App = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, ZodTypeProvider>
 
 export interface AppOptions {
   about: About
@@ -75,10 +55,7 @@ export interface AppOptions {
  * /health, /metrics, /openapi.json and /docs. `routes` registers the access rules and routes of the service; every
  * other method of their paths then gets 405.
  */
-export async function createApp(
-  options: AppOptions,
-  routes: (app: App) => Promise<void>,
-): Promise<App> {
+export async function createApp(options: AppOptions, routes: (app: App) => Promise<void>): Promise<App> {
   const limits = { ...defaultLimits, ...options.connections }
   const { log, metrics } = options
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
@@ -93,8 +70,7 @@ export async function createApp(
   })
   const { trustProxy, rawRoutes } = options
   const { stallTimeout } = limits
-  const rawRoute =
-    rawRoutes && new RawRouteServer(app, rawRoutes, { accessLog, trustProxy, stallTimeout })
+  const rawRoute = rawRoutes && new RawRouteServer(app, rawRoutes, { accessLog, trustProxy, stallTimeout })
   const bodies = limitBodies(app, { limits, metrics })
   shedLoad(app, limits, { metrics, rawRoute, crossOrigin, bodies })
   limitConnections(app, limits)

@@ -51,8 +51,7 @@ function summarize(errors: Fault[]): string {
   return `${first.path || 'The body'}: ${first.message}${more}`
 }
 
-export const bodyTooLarge = () =>
-  new HttpError(413, 'body_too_large', 'The body is too large for this endpoint')
+export const bodyTooLarge = () => new HttpError(413, 'body_too_large', 'The body is too large for this endpoint')
 
 /** @param types - what the endpoint takes */
 export function unsupportedMediaType(types: readonly string[] = ['application/json']) {

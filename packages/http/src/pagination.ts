@@ -47,10 +47,8 @@ export const listSchema = <const Name extends string, Item extends z.ZodType>(
 }
 
 /** As `listSchema`, for a list with cursor pagination (`afterQuery`). */
-export const longListSchema = <const Name extends string, Item extends z.ZodType>(
-  name: Name,
-  item: Item,
-) => listSchema(undefined, name, item).extend({ next: Next })
+export const longListSchema = <const Name extends string, Item extends z.ZodType>(name: Name, item: Item) =>
+  listSchema(undefined, name, item).extend({ next: Next })
 
 /**
  * The query parameter `after` of a list: a cursor, taken from `next` of an earlier response. It stays valid while rows
@@ -80,9 +78,7 @@ export const Next = z
 
 /** The cursor `next` for a position, and null at the end (`position` undefined). Sets `Link`. */
 export const nextOf = (request: FastifyRequest, reply: FastifyReply, position: unknown) =>
-  position === undefined
-    ? null
-    : linkNext(request, reply, Buffer.from(JSON.stringify(position)).toString('base64url'))
+  position === undefined ? null : linkNext(request, reply, Buffer.from(JSON.stringify(position)).toString('base64url'))
 
 /**
  * Sets `Link` (RFC 8288) to the rows after a cursor, and returns the cursor. The link is a path, which clients may append to

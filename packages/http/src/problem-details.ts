@@ -9,8 +9,7 @@ import { z } from 'zod'
 import { HttpError, unsupportedMediaType, validationFailed } from './http-error.ts'
 
 // An ES import of `node:http` evaluates every export and so loads the WebSocket client, a tenth of the start time.
-export const { STATUS_CODES, validateHeaderName, validateHeaderValue } =
-  process.getBuiltinModule('node:http')
+export const { STATUS_CODES, validateHeaderName, validateHeaderValue } = process.getBuiltinModule('node:http')
 
 export const Problem = z
   .looseObject({
@@ -23,9 +22,7 @@ export const Problem = z
     errors: z
       .array(
         z.object({
-          path: z
-            .string()
-            .meta({ description: 'a JSON Pointer into the body, or /query/<name>, /path/<name>' }),
+          path: z.string().meta({ description: 'a JSON Pointer into the body, or /query/<name>, /path/<name>' }),
           message: z.string(),
         }),
       )
@@ -39,11 +36,7 @@ export const Problem = z
   .meta({ id: 'Problem', description: 'RFC 9457 problem details; some codes have more members' })
 
 /** The error handler of every app: sends problem details (RFC 9457). */
-export function answerError(
-  error: FastifyError | HttpError,
-  request: FastifyRequest,
-  reply: FastifyReply,
-) {
+export function answerError(error: FastifyError | HttpError, request: FastifyRequest, reply: FastifyReply) {
   // The client has left, and the framework closed the stream; the access log records it as aborted.
   if (error.code === 'ERR_STREAM_PREMATURE_CLOSE' && reply.raw.destroyed) return reply.hijack()
   const problem = requestProblem(error, request)
@@ -64,10 +57,7 @@ export const requestProblem = (error: FastifyError | HttpError, request: Fastify
   toProblem(translate(error, request) ?? error, request.log)
 
 /** The response to an error. Logs statuses from 500. An unexpected error becomes a bare 500, logged with its stack. */
-export function toProblem(
-  error: unknown,
-  log: Pick<FastifyBaseLogger, 'error' | 'warn'>,
-): HttpError {
+export function toProblem(error: unknown, log: Pick<FastifyBaseLogger, 'error' | 'warn'>): HttpError {
   // `suppressed` is the original error; `error` is a later failure to close a resource, often on the same failing disk.
   if (error instanceof SuppressedError) return toProblem(error.suppressed, log)
   const problem = error instanceof HttpError ? error : databaseProblem(error)
@@ -97,16 +87,14 @@ export function problemOf(failure: HttpError, requestId: string): z.infer<typeof
 export function databaseProblem(failure: unknown): HttpError | undefined {
   const error = storageFailure(failure)
   if (error instanceof DatabaseUnavailableError) {
-    const detail =
-      'The storage fails or cannot be reached, so nothing was changed: try again in a moment'
+    const detail = 'The storage fails or cannot be reached, so nothing was changed: try again in a moment'
     return new HttpError(503, 'unavailable', detail, {
       headers: { 'retry-after': '2' },
       cause: error.cause,
     })
   }
   if (error instanceof OutcomeUnknownError) {
-    const detail =
-      'The database failed while it stored this: read what is stored before you try again'
+    const detail = 'The database failed while it stored this: read what is stored before you try again'
     return new HttpError(503, 'outcome_unknown', detail, {
       headers: { 'retry-after': '5' },
       cause: error.cause,
@@ -124,20 +112,12 @@ export function databaseProblem(failure: unknown): HttpError | undefined {
 
 // Errors of Fastify and its plugins. Their messages may quote the input, so they are replaced. Those of other libraries
 // may have a status, too: of what an upstream answered.
-function translate(
-  { code, statusCode: status = 500 }: Partial<FastifyError>,
-  request: FastifyRequest,
-) {
+function translate({ code, statusCode: status = 500 }: Partial<FastifyError>, request: FastifyRequest) {
   if (!code?.startsWith('FST_') || status < 400 || status >= 500) return undefined
-  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
-    return unsupportedMediaType(request.routeOptions.schema?.consumes)
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return unsupportedMediaType(request.routeOptions.schema?.consumes)
   const known = frameworkErrors[code]
   if (known) return new HttpError(...known)
-  return new HttpError(
-    status,
-    codes[status] ?? 'bad_request',
-    STATUS_CODES[status] ?? 'Bad Request',
-  )
+  return new HttpError(status, codes[status] ?? 'bad_request', STATUS_CODES[status] ?? 'Bad Request')
 }
 
 const frameworkErrors: Record<string, [number, string, string]> = {

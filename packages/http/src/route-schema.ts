@@ -1,9 +1,4 @@
-import type {
-  FastifyContextConfig,
-  FastifyInstance,
-  FastifySchema,
-  FastifyTypeProvider,
-} from 'fastify'
+import type { FastifyContextConfig, FastifyInstance, FastifySchema, FastifyTypeProvider } from 'fastify'
 import { z } from 'zod'
 import type { Fault } from './http-error.ts'
 
@@ -115,9 +110,7 @@ export const answers = <const Status extends number, Body extends z.ZodType = z.
 type BodyOf<Doc> = Doc extends { body: infer Body } ? Body : z.ZodUndefined
 
 /** The success responses of a route by status, for its schema. Each may have a schema of its body. */
-export const eachAnswer = <Docs extends Record<number, ResponseDoc & { body?: z.ZodType }>>(
-  responses: Docs,
-) => ({
+export const eachAnswer = <Docs extends Record<number, ResponseDoc & { body?: z.ZodType }>>(responses: Docs) => ({
   responses,
   response: Object.fromEntries(
     Object.entries(responses).map(([status, { body = z.undefined() }]) => [status, body]),

@@ -91,19 +91,13 @@ type CamelCase<Name extends string> = Name extends `${infer Word}_${infer Rest}`
   : Lowercase<Name>
 
 export type Named<Settings, Prefix extends string = ''> = {
-  [Name in keyof Settings as Name extends `${Prefix}${infer Rest}`
-    ? CamelCase<Rest>
-    : never]: Settings[Name]
+  [Name in keyof Settings as Name extends `${Prefix}${infer Rest}` ? CamelCase<Rest> : never]: Settings[Name]
 }
 
-const inCamelCase = (name: string) =>
-  name.toLowerCase().replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+const inCamelCase = (name: string) => name.toLowerCase().replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
 
 /** The settings with this prefix by the rest of their names in camel case: `timeoutMs` for S3_TIMEOUT_MS. */
-export const named = <Settings extends object, Prefix extends string = ''>(
-  settings: Settings,
-  prefix = '' as Prefix,
-) =>
+export const named = <Settings extends object, Prefix extends string = ''>(settings: Settings, prefix = '' as Prefix) =>
   Object.fromEntries(
     Object.entries(settings).flatMap(([name, value]) =>
       name.startsWith(prefix) ? [[inCamelCase(name.slice(prefix.length)), value]] : [],
@@ -113,8 +107,7 @@ export const named = <Settings extends object, Prefix extends string = ''>(
 /** What a service's config has of `serverSettings` beside their values. */
 export const serverConfig = (settings: ServerSettings, env: Environment = {}) => ({
   production: settings.NODE_ENV === 'production',
-  metricsToken:
-    settings.METRICS_TOKEN && followSecret('METRICS_TOKEN', env, settings.METRICS_TOKEN),
+  metricsToken: settings.METRICS_TOKEN && followSecret('METRICS_TOKEN', env, settings.METRICS_TOKEN),
   connections: {
     maxConnections: settings.MAX_CONNECTIONS,
     headersTimeout: settings.HEADERS_TIMEOUT_MS,
@@ -179,7 +172,8 @@ export function readEnv<Schema extends z.ZodObject>(
       if (message) context.addIssue({ code: 'custom', path: [name], message: String(message) })
   })
   const result = ruled.safeParse(values, {
-    ...{ error: describeIssue, reportInput: true },
+    error: describeIssue,
+    reportInput: true,
     jitless: true, // Compiling a parser takes longer than parsing once.
   })
   if (!result.success) {
@@ -219,9 +213,7 @@ function readSecretFile(name: string, file: string | undefined, errors: string[]
     return readFileSync(file, 'utf8').trim()
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : ''
-    errors.push(
-      `${name}_FILE: cannot be read by this process, of user ${process.getuid?.()}${reason}`,
-    )
+    errors.push(`${name}_FILE: cannot be read by this process, of user ${process.getuid?.()}${reason}`)
     return undefined
   }
 }
@@ -265,10 +257,5 @@ function isNearly(name: string, setting: string): boolean {
   while (start < a.length && a[start] === b[start]) start += 1
   const [restA, restB] = [a.slice(start), b.slice(start)]
   const swapped = (restA[1] ?? '') + (restA[0] ?? '') + restA.slice(2)
-  return (
-    restA.slice(1) === restB.slice(1) ||
-    restA.slice(1) === restB ||
-    restA === restB.slice(1) ||
-    swapped === restB
-  )
+  return restA.slice(1) === restB.slice(1) || restA.slice(1) === restB || restA === restB.slice(1) || swapped === restB
 }

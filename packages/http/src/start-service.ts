@@ -62,8 +62,7 @@ async function serveUntilSignal(app: FastifyInstance, { host, port }: ServiceCon
       },
     )
   }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const)
-    process.off(signal, exitStarting).on(signal, stop)
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, exitStarting).on(signal, stop)
   // libuv accepts one connection per event-loop iteration, so a burst needs a long backlog.
   await app.listen({ host, port, backlog: 4096 })
 }
@@ -119,5 +118,4 @@ function explainDatabase({ code: name, message }: SystemError): string | undefin
 }
 
 // The message of a SystemError names the call and the path.
-const explainSystem = ({ syscall, message }: SystemError) =>
-  syscall ? `Cannot start: ${message}` : undefined
+const explainSystem = ({ syscall, message }: SystemError) => (syscall ? `Cannot start: ${message}` : undefined)

@@ -74,20 +74,8 @@ test('U+0000 in a query or a path is a fault beside the others, whatever the sch
 test.each([
   ['cut JSON', '{"items": [', 'application/json', 400, 'malformed_body'],
   ['an empty body announced as JSON', '', 'application/json', 400, 'malformed_body'],
-  [
-    'a prototype key',
-    '{"__proto__": {"admin": true}, "items": []}',
-    'application/json',
-    400,
-    'malformed_body',
-  ],
-  [
-    'a body of another type',
-    'items=1',
-    'application/x-www-form-urlencoded',
-    415,
-    'unsupported_media_type',
-  ],
+  ['a prototype key', '{"__proto__": {"admin": true}, "items": []}', 'application/json', 400, 'malformed_body'],
+  ['a body of another type', 'items=1', 'application/x-www-form-urlencoded', 415, 'unsupported_media_type'],
   ['plain text', 'items', 'text/plain', 415, 'unsupported_media_type'],
   [
     'a body that is too large',
@@ -163,9 +151,7 @@ test('of very many faults 1,000 are listed, with their number', async () => {
 
   const answer = await fetch(`${service.url}/things/a`, { ...json({}), body })
 
-  const { detail, errors } = z
-    .object({ detail: z.string(), errors: z.array(z.unknown()) })
-    .parse(await answer.json())
+  const { detail, errors } = z.object({ detail: z.string(), errors: z.array(z.unknown()) }).parse(await answer.json())
   expect(errors).toHaveLength(1000)
   expect(detail).toContain('and 5999 more')
 })
@@ -252,8 +238,7 @@ test.each([
   expect(given).toMatch(/^[\x20-\x7e]{1,128}$/)
 })
 
-const chunked =
-  'POST /echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n'
+const chunked = 'POST /echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n'
 
 test.each([
   ['an unknown method', 'BREW /things HTTP/1.1\r\nhost: a\r\nX-Request-Id: mine\r\n\r\n'],
@@ -279,28 +264,18 @@ test('a malformed body without an id gets the one of its log line', async () => 
     .toContainEqual(expect.objectContaining({ msg: 'request aborted', request_id: given }))
 })
 
-test.each([
-  'GET',
-  'PUT',
-  'DELETE',
-  'PATCH',
-  'PROPFIND',
-  'OPTIONS',
-  'TRACE',
-  'BREW',
-  'post',
-  'POSTS',
-])('%s of a path that knows only POST is a 405 that says so', async (method) => {
-  await using service = await start()
+test.each(['GET', 'PUT', 'DELETE', 'PATCH', 'PROPFIND', 'OPTIONS', 'TRACE', 'BREW', 'post', 'POSTS'])(
+  '%s of a path that knows only POST is a 405 that says so',
+  async (method) => {
+    await using service = await start()
 
-  const answer = await service.raw(
-    `${method} /things/a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`,
-  )
+    const answer = await service.raw(`${method} /things/a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`)
 
-  expect(answer).toContain('HTTP/1.1 405 Method Not Allowed')
-  expect(answer.toLowerCase()).toContain('\r\nallow: post\r\n')
-  expect(answer).toContain('"code":"method_not_allowed"')
-})
+    expect(answer).toContain('HTTP/1.1 405 Method Not Allowed')
+    expect(answer.toLowerCase()).toContain('\r\nallow: post\r\n')
+    expect(answer).toContain('"code":"method_not_allowed"')
+  },
+)
 
 test.each([
   ['an unknown method of an unknown path', 'BREW /nothing?a=%zz', '404 Not Found'],
@@ -381,12 +356,7 @@ test('a service may say in its own words that a path cannot be decoded', async (
 
 test.each([
   ['no HTTP at all', 'hello\r\n\r\n', '400 Bad Request', 'malformed_request'],
-  [
-    'headers without end',
-    `GET / HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(40_000)}\r\n\r\n`,
-    '431 ',
-    'headers_too_large',
-  ],
+  ['headers without end', `GET / HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(40_000)}\r\n\r\n`, '431 ', 'headers_too_large'],
 ])('%s is a problem too', async (_name, bytes, status, code) => {
   await using service = await start()
 
@@ -418,26 +388,20 @@ test.each([
   expect(await answer.json()).toEqual({ things: [], pagination })
 })
 
-test.each([
-  'page=0',
-  'page=-1',
-  'page=1.5',
-  'page=1e2',
-  'page=',
-  'page_size=101',
-  'page=1&page=2',
-  'Page=1',
-])('a list refuses ?%s', async (query) => {
-  await using service = await start()
+test.each(['page=0', 'page=-1', 'page=1.5', 'page=1e2', 'page=', 'page_size=101', 'page=1&page=2', 'Page=1'])(
+  'a list refuses ?%s',
+  async (query) => {
+    await using service = await start()
 
-  const answer = await fetch(`${service.url}/things?${query}`)
+    const answer = await fetch(`${service.url}/things?${query}`)
 
-  expect(answer.status).toBe(400)
-  expect(await answer.json()).toMatchObject({
-    code: 'validation_failed',
-    errors: [{ path: `/query/${query.split('=')[0]}` }],
-  })
-})
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({
+      code: 'validation_failed',
+      errors: [{ path: `/query/${query.split('=')[0]}` }],
+    })
+  },
+)
 
 test.each([
   ['ok', 200],
@@ -510,25 +474,11 @@ test('the description is OpenAPI 3.1 from the schemas that validate', async () =
     '/things/{id}',
   ])
   const query = description.paths['/things']?.get?.parameters
-  const names = Object.values(description.paths).flatMap((path) =>
-    Object.values(path).map((each) => each.operationId),
-  )
+  const names = Object.values(description.paths).flatMap((path) => Object.values(path).map((each) => each.operationId))
   const references = [...text.matchAll(/#\/components\/schemas\/(\w+)/g)].map((match) => match[1])
-  expect(names).toEqual([
-    'getHealth',
-    'listThings',
-    'addThings',
-    'reset',
-    'fail',
-    'readRange',
-    'wait',
-  ])
-  expect(Object.keys(description.components.schemas).sort()).toEqual(
-    [...new Set(references)].sort(),
-  )
-  expect(query).toContainEqual(
-    expect.objectContaining({ name: 'page_size', in: 'query', required: false }),
-  )
+  expect(names).toEqual(['getHealth', 'listThings', 'addThings', 'reset', 'fail', 'readRange', 'wait'])
+  expect(Object.keys(description.components.schemas).sort()).toEqual([...new Set(references)].sort())
+  expect(query).toContainEqual(expect.objectContaining({ name: 'page_size', in: 'query', required: false }))
   expect(description.paths['/things/{id}']?.post?.responses.default?.content).toHaveProperty([
     'application/problem+json',
   ])
@@ -559,8 +509,7 @@ test('origins that are not named get no CORS headers', async () => {
 
 test('with CORS too, OPTIONS that is no preflight is a method like others', async () => {
   await using service = await start({ corsOrigin: ['https://app.example'] })
-  const ask = (path: string, headers = {}) =>
-    fetch(service.url + path, { method: 'OPTIONS', headers })
+  const ask = (path: string, headers = {}) => fetch(service.url + path, { method: 'OPTIONS', headers })
 
   const known = await ask('/things')
   const unknown = await ask('/nothing')
@@ -576,10 +525,7 @@ test('a log line names the request, without its credentials and query', async ()
   await fetch(`${service.url}/things?page=2`, {
     headers: { authorization: 'Bearer very-secret', 'x-request-id': 'r1' },
   })
-  service.app.log.info(
-    { password: 'very-secret', user: { access_token: 'very-secret' } },
-    'careless',
-  )
+  service.app.log.info({ password: 'very-secret', user: { access_token: 'very-secret' } }, 'careless')
 
   await expect.poll(() => service.lines().map((line) => line.msg)).toContain('request completed')
   const line = service.lines().find((each) => each.msg === 'request completed')

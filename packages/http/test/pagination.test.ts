@@ -82,7 +82,5 @@ test.each([
   const { status, body } = await list.get(`?after=${after}`)
 
   expect(status).toBe(400)
-  expect(body.errors).toEqual([
-    { path: '/query/after', message: 'must be the "next" of an earlier response' },
-  ])
+  expect(body.errors).toEqual([{ path: '/query/after', message: 'must be the "next" of an earlier response' }])
 })

@@ -1,8 +1,4 @@
-import {
-  DatabaseFullError,
-  DatabaseUnavailableError,
-  OutcomeUnknownError,
-} from '@domains-and-files/persistence'
+import { DatabaseFullError, DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-files/persistence'
 import { expect, it } from 'vitest'
 import { createApp, createLogger } from '../src/index.ts'
 import { start } from './support/start.ts'
@@ -10,34 +6,16 @@ import { start } from './support/start.ts'
 it.each([
   [new DatabaseUnavailableError(new Error('refused')), 503, 'unavailable', '2'],
   [Object.assign(new Error('write failed'), { code: 'EIO' }), 503, 'unavailable', '2'],
-  [
-    Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_READ' }),
-    503,
-    'unavailable',
-    '2',
-  ],
-  [
-    Object.assign(new Error('damaged file system'), { code: 'Unknown system error -117' }),
-    503,
-    'unavailable',
-    '2',
-  ],
+  [Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_READ' }), 503, 'unavailable', '2'],
+  [Object.assign(new Error('damaged file system'), { code: 'Unknown system error -117' }), 503, 'unavailable', '2'],
   [Object.assign(new Error('no such folder'), { code: 'ENOENT' }), 503, 'unavailable', '2'],
   [
-    new SuppressedError(
-      new Error('not closed'),
-      Object.assign(new Error('write failed'), { code: 'EIO' }),
-    ),
+    new SuppressedError(new Error('not closed'), Object.assign(new Error('write failed'), { code: 'EIO' })),
     503,
     'unavailable',
     '2',
   ],
-  [
-    Object.assign(new Error('disk full'), { code: 'ENOSPC' }),
-    507,
-    'insufficient_storage',
-    undefined,
-  ],
+  [Object.assign(new Error('disk full'), { code: 'ENOSPC' }), 507, 'insufficient_storage', undefined],
   [new OutcomeUnknownError(new Error('reset')), 503, 'outcome_unknown', '5'],
   [new DatabaseFullError(new Error('full')), 507, 'insufficient_storage', undefined],
   [Object.assign(new Error('0x00'), { code: '22021' }), 400, 'validation_failed', undefined],

@@ -52,16 +52,13 @@ test('a port in use is named in one sentence, with the setting to change', async
   ])
 })
 
-test.each(['SIGTERM', 'SIGINT'])(
-  '%s during a start, as of stores that do not answer, exits 0',
-  async (signal) => {
-    const { status } = await run(
-      `process.kill(process.pid, '${signal}'); await new Promise(() => setInterval(() => {}, 1000))`,
-    )
+test.each(['SIGTERM', 'SIGINT'])('%s during a start, as of stores that do not answer, exits 0', async (signal) => {
+  const { status } = await run(
+    `process.kill(process.pid, '${signal}'); await new Promise(() => setInterval(() => {}, 1000))`,
+  )
 
-    expect(status).toBe(0)
-  },
-)
+  expect(status).toBe(0)
+})
 
 test('a second signal, while a store does not close, exits at once', async () => {
   const { status } = await run(`
@@ -103,10 +100,7 @@ test('stores are closed although a request does not end', async () => {
 test('an address of another machine is named', async () => {
   const { status, stderr } = await run(createApp, { HOST: '192.0.2.1' })
 
-  expect([status, stderr]).toEqual([
-    1,
-    'Cannot start: 192.0.2.1 is no address of this machine: set HOST.\n',
-  ])
+  expect([status, stderr]).toEqual([1, 'Cannot start: 192.0.2.1 is no address of this machine: set HOST.\n'])
 })
 
 test('an invalid environment lists every error without values', async () => {
@@ -146,13 +140,7 @@ test.each([
   ['an address that may appear later', 1, createApp, { HOST: '192.0.2.1' }],
 ])('started by systemd, %s exits with %i', async (_name, expected, body, env) => {
   // The shell's process id is that of Node after exec, as with ExecStart=.
-  const { status } = await run(body, env, [
-    'sh',
-    '-c',
-    'SYSTEMD_EXEC_PID=$$ exec "$@"',
-    'sh',
-    process.execPath,
-  ])
+  const { status } = await run(body, env, ['sh', '-c', 'SYSTEMD_EXEC_PID=$$ exec "$@"', 'sh', process.execPath])
 
   expect(status).toBe(expected)
 })

@@ -46,9 +46,7 @@ export function lockDataDir(dataDir: string): () => void {
 /** @throws {DataDirError} after an interrupted restore. */
 export function refuseUnfinished(dataDir: string): void {
   if (!existsSync(restoreMarker(dataDir))) return
-  throw new DataDirError(
-    `A restore into ${dataDir} was interrupted: run it again, or delete everything in it.`,
-  )
+  throw new DataDirError(`A restore into ${dataDir} was interrupted: run it again, or delete everything in it.`)
 }
 
 /** As `lockDataDir`, but permits an interrupted restore. */
@@ -60,10 +58,7 @@ export const lockForRestore = (dataDir: string): (() => void) =>
  * @throws {DataDirError} while another backup runs.
  */
 export const announceBackup = (dataDir: string): (() => void) =>
-  hold(
-    join(dataDir, backupLockFile),
-    `Another backup of ${dataDir} is running: wait until it has finished.`,
-  )
+  hold(join(dataDir, backupLockFile), `Another backup of ${dataDir} is running: wait until it has finished.`)
 
 /** Tells a service whether a backup of its data directory is running. */
 export class BackupWatch implements Disposable {

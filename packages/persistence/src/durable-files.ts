@@ -32,8 +32,7 @@ export async function createDirectory(directory: string): Promise<void> {
   await fsyncDirectory(parent)
 }
 
-const isDirectory = async (path: string) =>
-  (await stat(path, { throwIfNoEntry: false }))?.isDirectory() ?? false
+const isDirectory = async (path: string) => (await stat(path, { throwIfNoEntry: false }))?.isDirectory() ?? false
 
 /** Writes a new private file (0600); durable once its directory is fsynced. */
 export async function writeNew(file: string, bytes: Buffer | string): Promise<void> {
@@ -65,10 +64,7 @@ export function giveToOwner(file: string, like = dirname(file)) {
  * Replaces a private file (0600) by the result of `change`: atomically, durably, and locked between processes. `change`
  * gets undefined if the file is missing; if it throws, nothing changes. Of a symbolic link the target is replaced.
  */
-export async function updateFile(
-  path: string,
-  change: (text: string | undefined) => string,
-): Promise<void> {
+export async function updateFile(path: string, change: (text: string | undefined) => string): Promise<void> {
   await createDirectory(dirname(path))
   // One lock for all links to a file.
   const file = (await realpath(path).catch(ignoreMissing)) ?? path
@@ -157,5 +153,4 @@ async function acquireWithin(lock: FileLock, timeoutMs: number) {
   }
 }
 
-const isBusy = (error: unknown) =>
-  error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
+const isBusy = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'

@@ -29,8 +29,7 @@ export class DatabaseFullError extends Error {
 export function storageFailure(error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   // SQLITE_IOERR_SHM: the shared-memory file cannot grow, so the disk is full.
-  if (/^(?:SQLITE_FULL|SQLITE_IOERR_SHM|ENOSPC|EDQUOT)/.test(code))
-    return new DatabaseFullError(error)
+  if (/^(?:SQLITE_FULL|SQLITE_IOERR_SHM|ENOSPC|EDQUOT)/.test(code)) return new DatabaseFullError(error)
   return unavailableCodes.test(code) ? new DatabaseUnavailableError(error) : error
 }
 

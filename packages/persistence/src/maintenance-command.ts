@@ -1,11 +1,6 @@
 import type { Writable } from 'node:stream'
 import { Progress } from './backup/progress.ts'
-import {
-  DatabaseFullError,
-  DatabaseUnavailableError,
-  DataDirError,
-  explainDatabaseFailure,
-} from './errors.ts'
+import { DatabaseFullError, DatabaseUnavailableError, DataDirError, explainDatabaseFailure } from './errors.ts'
 
 /** Environment and streams of a command: `process` in a terminal. */
 export interface CommandLine {
@@ -59,9 +54,7 @@ function explain(error: unknown): string | undefined {
 
 // A snapshot of SQLite wraps errors, also of what copies its rows.
 const causeOf = (error: unknown) =>
-  error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError
-    ? error.cause
-    : error
+  error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError ? error.cause : error
 
 // SQLite may name an extended code.
 function codeOf(failure: unknown): string {

@@ -23,9 +23,7 @@ test('one process at a time locks a directory, and its death releases the lock',
   onTestFinished(() => void other.kill('SIGKILL'))
   await once(other.stdout, 'data')
 
-  expect(() => lockDataDir(folder)).toThrow(
-    new DataDirError(`Another process is using ${folder}: stop it first.`),
-  )
+  expect(() => lockDataDir(folder)).toThrow(new DataDirError(`Another process is using ${folder}: stop it first.`))
   other.kill('SIGKILL')
   await once(other, 'exit')
   lockDataDir(folder)()
@@ -43,9 +41,7 @@ test('a directory with an interrupted restore cannot be locked', () => {
   const folder = makeFolder()
   mkdirSync(join(folder, 'restore.partial'))
 
-  expect(() => lockDataDir(folder)).toThrow(
-    /A restore into .* was interrupted: run it again, or delete everything/,
-  )
+  expect(() => lockDataDir(folder)).toThrow(/A restore into .* was interrupted: run it again, or delete everything/)
 })
 
 test('a backup is visible while it runs, not before and not after', () => {
@@ -92,9 +88,7 @@ test('a data directory that cannot be created is refused in one sentence that na
   const folder = join(file, 'data')
 
   await expect(openDataDir(folder)).rejects.toThrow(
-    new RegExp(
-      `^Cannot start: DATA_DIR ${folder} is not writable \\(.*\\): set DATA_DIR to .*\\.$`,
-    ),
+    new RegExp(`^Cannot start: DATA_DIR ${folder} is not writable \\(.*\\): set DATA_DIR to .*\\.$`),
   )
 })
 

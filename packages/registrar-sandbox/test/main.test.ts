@@ -11,11 +11,7 @@ function run(env: Record<string, string>) {
 }
 
 /** The messages of a program, until it ends; `onStart` gets its address, and what it does precedes the end. */
-async function logOf(
-  child: ReturnType<typeof run>,
-  signal: NodeJS.Signals,
-  onStart: (url: URL) => Promise<void>,
-) {
+async function logOf(child: ReturnType<typeof run>, signal: NodeJS.Signals, onStart: (url: URL) => Promise<void>) {
   const exited = once(child, 'exit')
   const logged: Record<string, string>[] = []
   for await (const line of createInterface({ input: child.stdout })) {
@@ -38,16 +34,13 @@ async function call(url: URL, ClientIp: string) {
   return [response.status, answer]
 }
 
-test.each(['SIGTERM', 'SIGINT'] as const)(
-  'it says when it listens and %s ends it in order',
-  async (signal) => {
-    const logged = await logOf(run({ PORT: '0' }), signal, async (url) => {
-      const health = await fetch(new URL('/health', url))
-      expect(await health.json()).toMatchObject({ status: 'ok' })
-    })
-    expect(logged.at(-1)).toMatchObject({ msg: 'sandbox stopping', signal })
-  },
-)
+test.each(['SIGTERM', 'SIGINT'] as const)('it says when it listens and %s ends it in order', async (signal) => {
+  const logged = await logOf(run({ PORT: '0' }), signal, async (url) => {
+    const health = await fetch(new URL('/health', url))
+    expect(await health.json()).toMatchObject({ status: 'ok' })
+  })
+  expect(logged.at(-1)).toMatchObject({ msg: 'sandbox stopping', signal })
+})
 
 test('an invalid environment exits with all faults listed', async () => {
   const child = run({ PORT: '99999', SANDBOX_RATE: 'often', LOG_LEVEL: 'loud' })
@@ -62,15 +55,13 @@ test("without variables it listens on loopback with the development key and the 
   await logOf(run({ PORT: '0', SANDBOX_FILE: '' }), 'SIGTERM', async (url) => {
     expect(url.hostname).toBe('127.0.0.1')
     expect(await call(url, '192.0.2.1')).toEqual([200, 'ERROR'])
-    for (let count = 1; count < 20; count++)
-      expect(await call(url, '127.0.0.1')).toEqual([200, 'OK'])
+    for (let count = 1; count < 20; count++) expect(await call(url, '127.0.0.1')).toEqual([200, 'OK'])
     expect(await call(url, '127.0.0.1')).toEqual([405, undefined])
   })
 })
 
 test.each(['192.0.2.1, 192.0.2.2', '*'])('allowed addresses %j are parsed', async (text) => {
   await logOf(run({ PORT: '0', SANDBOX_ALLOWED_IPS: text }), 'SIGTERM', async (url) => {
-    for (const address of ['192.0.2.1', '192.0.2.2'])
-      expect(await call(url, address)).toEqual([200, 'OK'])
+    for (const address of ['192.0.2.1', '192.0.2.2']) expect(await call(url, address)).toEqual([200, 'OK'])
   })
 })

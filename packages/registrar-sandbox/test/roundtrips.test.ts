@@ -13,33 +13,29 @@ const Pair = z.object({
   get_response: z.string(),
 })
 
-const answerOf = (name: string) =>
-  readFileSync(join(recordings, 'answers/dns-lexicon-sandbox', name), 'utf8')
+const answerOf = (name: string) => readFileSync(join(recordings, 'answers/dns-lexicon-sandbox', name), 'utf8')
 
 if (hasRecordings) {
   const text = readFileSync(join(recordings, 'roundtrips.json'), 'utf8')
   const { roundtrips } = z.object({ roundtrips: z.array(Pair) }).parse(JSON.parse(text))
   const cases = roundtrips.map((pair, index) => ({ index, pair }))
 
-  test.each(cases)(
-    'recorded round trip $index leaves the zone that was recorded',
-    async ({ pair }) => {
-      const name = `${pair.SLD}.${pair.TLD}`
-      await using registrar = await start({ domains: [{ name, emailType: 'FWD' }] })
-      const recorded = read(answerOf(pair.get_response))
-      const email = pair.EmailType_sent === null ? {} : { EmailType: pair.EmailType_sent }
+  test.each(cases)('recorded round trip $index leaves the zone that was recorded', async ({ pair }) => {
+    const name = `${pair.SLD}.${pair.TLD}`
+    await using registrar = await start({ domains: [{ name, emailType: 'FWD' }] })
+    const recorded = read(answerOf(pair.get_response))
+    const email = pair.EmailType_sent === null ? {} : { EmailType: pair.EmailType_sent }
 
-      const written = await registrar.setHosts(name, pair.sent, email)
-      const answer = await registrar.call('domains.dns.getHosts', split(name))
+    const written = await registrar.setHosts(name, pair.sent, email)
+    const answer = await registrar.call('domains.dns.getHosts', split(name))
 
-      const rows = answer.list('host').map(describeRow)
-      const expected = recorded.list('host').map(describeRow)
-      expect(written.first('DomainDNSSetHostsResult')['@IsSuccess']).toBe('true')
-      expect(rows.map(sortKey)).toEqual(expected.map(sortKey))
-      expect(rows.map(String).sort()).toEqual(expected.map(String).sort())
-      expect(head(answer)).toEqual(head(recorded))
-    },
-  )
+    const rows = answer.list('host').map(describeRow)
+    const expected = recorded.list('host').map(describeRow)
+    expect(written.first('DomainDNSSetHostsResult')['@IsSuccess']).toBe('true')
+    expect(rows.map(sortKey)).toEqual(expected.map(sortKey))
+    expect(rows.map(String).sort()).toEqual(expected.map(String).sort())
+    expect(head(answer)).toEqual(head(recorded))
+  })
 } else {
   test(`there are no recordings at ${recordings}, so no round trip was replayed`, () => {
     expect(hasRecordings).toBe(false)

@@ -73,7 +73,9 @@ export function buildApp(parts: Dependencies): Promise<App> {
         tags,
       },
       log: parts.log,
-      ...{ trustProxy, corsOrigin, connections },
+      trustProxy,
+      corsOrigin,
+      connections,
       exposedHeaders: exposedTusHeaders,
       metrics,
       alarmingCodes: ['insufficient_storage'],
@@ -92,7 +94,9 @@ function createServing({ config, auth, catalog, store, compressor, rules }: Depe
   const policies = config.static
   const recordBytes = Math.floor(policies.memoryCacheBytes / 8)
   const cache = new ContentCache({
-    ...{ store, catalog, compressor },
+    store,
+    catalog,
+    compressor,
     memoryBytes: policies.memoryCacheBytes - recordBytes,
     graceSeconds: policies.graceSeconds,
     describe: (row) => describeFile(row, policies),
@@ -103,14 +107,9 @@ function createServing({ config, auth, catalog, store, compressor, rules }: Depe
     auth.findReader({ headers: request.headers, ip: clientAddress(request) })
   const files = new ReadableFiles({ cache, rules, findReader })
   const isForwarded = forwardingCheck(config.trustProxy)
-  const handler = new StaticHandler({
-    ...{ cache, files, rules: policies, isForwarded },
-    now: auth.now,
-  })
+  const handler = new StaticHandler({ cache, files, rules: policies, isForwarded, now: auth.now })
   const links = new Links(auth.database, auth.now)
-  const linkHandler = new LinkHandler({
-    ...{ links, cache, catalog, handler, findCaller, clientAddress },
-  })
+  const linkHandler = new LinkHandler({ links, cache, catalog, handler, findCaller, clientAddress })
   return { cache, handler, linkHandler, links, recordBytes }
 }
 

@@ -31,9 +31,7 @@ export const Settings = z.object({
   UPLOAD_EXPIRES_S: integerSetting(1, 2_592_000).default(86_400),
   MAX_BATCH_FILES: integerSetting(1, 1000).default(100),
   QUOTA_BYTES: bytes.optional(),
-  STATIC_DEFAULT_ACCESS: z
-    .enum(['public', 'private'], { error: 'must be public or private' })
-    .default('public'),
+  STATIC_DEFAULT_ACCESS: z.enum(['public', 'private'], { error: 'must be public or private' }).default('public'),
   KEEP_HISTORY_DAYS: days.default(30),
   KEEP_VERSIONS: integerSetting(0, 10_000).default(20),
   HISTORY_DAYS: days.default(0),
@@ -44,18 +42,14 @@ export const Settings = z.object({
     .string()
     .regex(/^[^/\\\p{Cc}]{1,100}$/u, 'must be a file name such as index.html')
     .optional(),
-  STATIC_CSP: headerValue.default(
-    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
-  ),
+  STATIC_CSP: headerValue.default("sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"),
   STATIC_SITES: listSetting(isSite, 'must be directories such as docs/,previews/*'),
   SITE_GRACE_S: integerSetting(0, 31_536_000).default(86_400),
   STATIC_SITE_CSP: headerValue.default(
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'self'",
   ),
   MEMORY_CACHE_BYTES: bytes.default(67_108_864),
-  STATIC_OFFLOAD: z
-    .enum(['off', 'nginx', 'caddy'], { error: 'must be off, nginx or caddy' })
-    .default('off'),
+  STATIC_OFFLOAD: z.enum(['off', 'nginx', 'caddy'], { error: 'must be off, nginx or caddy' }).default('off'),
   STATIC_OFFLOAD_BYTES: bytes.default(262_145),
 })
 
@@ -68,9 +62,7 @@ export type Config = ReturnType<typeof readConfig>
 export function readConfig(env: Record<string, string | undefined>) {
   // An empty variable counts as absent, but an empty policy is one: none.
   const policies = Object.fromEntries(
-    ['STATIC_CSP', 'STATIC_SITE_CSP']
-      .filter((name) => env[name] === '')
-      .map((name) => [name, 'off']),
+    ['STATIC_CSP', 'STATIC_SITE_CSP'].filter((name) => env[name] === '').map((name) => [name, 'off']),
   )
   const variables = { ...env, ...policies }
   const settings = readEnv(Settings, variables, requireProxy, requireBothStores, authRules)
@@ -116,10 +108,7 @@ const catalogConfig = (settings: z.output<typeof Settings>): CatalogOptions => (
 // A directory with a trailing slash (`/` is the root), or with `/*` all that are directly below it.
 function isSite(text: string) {
   const directory = text.replace(/\/\*$/, '/')
-  return (
-    directory === '/' ||
-    (directory.endsWith('/') && findPathFault(directory.slice(0, -1)) === undefined)
-  )
+  return directory === '/' || (directory.endsWith('/') && findPathFault(directory.slice(0, -1)) === undefined)
 }
 
 const policyOf = (setting: string) => (setting === 'off' ? undefined : setting)
@@ -135,8 +124,5 @@ const sitesOf = ({ STATIC_SITES, STATIC_SITE_CSP, STATIC_INDEX }: z.output<typeo
 
 // Bodies are left to a trusted proxy only.
 const requireProxy = ({ STATIC_OFFLOAD, TRUST_PROXY }: z.output<typeof Settings>) => ({
-  TRUST_PROXY:
-    STATIC_OFFLOAD !== 'off' &&
-    !TRUST_PROXY &&
-    'must name the proxy that STATIC_OFFLOAD leaves bodies to',
+  TRUST_PROXY: STATIC_OFFLOAD !== 'off' && !TRUST_PROXY && 'must name the proxy that STATIC_OFFLOAD leaves bodies to',
 })

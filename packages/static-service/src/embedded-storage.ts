@@ -73,10 +73,7 @@ async function tidy(store: FolderBlobStore, catalog: Catalog, log: Logger) {
     if (orphans > 0) log.warn({ orphans }, 'unreferenced contents removed')
     if (missing.length > 0) {
       const digests = missing.slice(0, 10)
-      log.error(
-        { missing: missing.length, digests },
-        'contents missing: run `npm run files -- check`',
-      )
+      log.error({ missing: missing.length, digests }, 'contents missing: run `npm run files -- check`')
     }
   } catch (error) {
     log.error({ err: error }, 'store not swept')
@@ -91,10 +88,7 @@ export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog) {
   /** Of blobs that files refer to and that are missing, unreadable, or of another size. */
   const missing: string[] = []
   let count = 0
-  for (const prefix of new Set([
-    ...(await catalog.reads.contentPrefixes()),
-    ...(await store.prefixes()),
-  ])) {
+  for (const prefix of new Set([...(await catalog.reads.contentPrefixes()), ...(await store.prefixes())])) {
     const known = await catalog.reads.contents(prefix)
     const referenced = new Set(known.map(({ digest }) => digest))
     const stored = new Set((await store.list(prefix)).flatMap(({ digest }) => digest ?? []))

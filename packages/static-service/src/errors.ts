@@ -20,8 +20,7 @@ export const reservedPath = (segment: string) =>
 export const duplicatePath = (path: string) =>
   new HttpError(400, 'duplicate_path', `The request names this path twice: ${path}`)
 
-export const forgetNeedsAdmin = () =>
-  new HttpError(403, 'forbidden', 'Forgetting files needs the role admin')
+export const forgetNeedsAdmin = () => new HttpError(403, 'forbidden', 'Forgetting files needs the role admin')
 
 /** An archive, or another body of a tree, that cannot be stored as it is; names the entry. */
 export const invalidArchive = (reason: string, entry?: string) =>
@@ -31,40 +30,24 @@ export const invalidArchive = (reason: string, entry?: string) =>
     `Invalid archive${entry === undefined ? '' : `, entry ${quotePath(entry)}`}: ${reason}; nothing changed`,
   )
 
-export const fileMissing = (field: string) =>
-  new HttpError(400, 'file_missing', `Send a file in the part ${field}`)
+export const fileMissing = (field: string) => new HttpError(400, 'file_missing', `Send a file in the part ${field}`)
 
 export const malformedUpload = (cause: unknown) =>
-  new HttpError(
-    400,
-    'malformed_body',
-    'The body is truncated or not well-formed multipart/form-data: send it again',
-    { cause },
-  )
+  new HttpError(400, 'malformed_body', 'The body is truncated or not well-formed multipart/form-data: send it again', {
+    cause,
+  })
 
 export const digestMismatch = (field: string) =>
   new HttpError(400, 'digest_mismatch', `The body does not match ${field}: nothing stored`)
 
 export const malformedDigest = (field: string) =>
-  new HttpError(
-    400,
-    'digest_mismatch',
-    `${field} is malformed: send sha-256=:<base64>: (RFC 9530), or omit the header`,
-  )
+  new HttpError(400, 'digest_mismatch', `${field} is malformed: send sha-256=:<base64>: (RFC 9530), or omit the header`)
 
 export const partialPut = () =>
-  new HttpError(
-    400,
-    'malformed_request',
-    'PUT replaces the whole file: send it without Content-Range',
-  )
+  new HttpError(400, 'malformed_request', 'PUT replaces the whole file: send it without Content-Range')
 
 export const contentCodingNotSupported = () =>
-  new HttpError(
-    415,
-    'unsupported_media_type',
-    'Files are stored as sent: send the body without Content-Encoding',
-  )
+  new HttpError(415, 'unsupported_media_type', 'Files are stored as sent: send the body without Content-Encoding')
 
 /** Names up to 1,000 paths. */
 export const fileNotFound = (path: string, ...others: string[]) =>
@@ -84,27 +67,19 @@ export const directoryNotFound = (path: string) =>
     members: { paths: [`${path}/`] },
   })
 
-export const noVersion = () =>
-  new HttpError(404, 'no_version', 'No version recorded yet: POST one to /api/versions/')
+export const noVersion = () => new HttpError(404, 'no_version', 'No version recorded yet: POST one to /api/versions/')
 
-export const versionNotFound = (version: string) =>
-  new HttpError(404, 'version_not_found', `No version ${version}`)
+export const versionNotFound = (version: string) => new HttpError(404, 'version_not_found', `No version ${version}`)
 
-export const changeNotFound = (id: number | string) =>
-  new HttpError(404, 'change_not_found', `No change ${id}`)
+export const changeNotFound = (id: number | string) => new HttpError(404, 'change_not_found', `No change ${id}`)
 
-export const neverStored = (path: string) =>
-  new HttpError(404, 'file_not_found', `No file was ever at ${path}`)
+export const neverStored = (path: string) => new HttpError(404, 'file_not_found', `No file was ever at ${path}`)
 
 export const notThere = (path: string, change: number) =>
   new HttpError(404, 'file_not_found', `No file was at ${path} after change ${change}`)
 
 export const historyGone = () =>
-  new HttpError(
-    410,
-    'history_gone',
-    'What was replaced or deleted then is not kept any more: see KEEP_HISTORY_DAYS',
-  )
+  new HttpError(410, 'history_gone', 'What was replaced or deleted then is not kept any more: see KEEP_HISTORY_DAYS')
 
 export const pathConflict = (path: string) =>
   new HttpError(
@@ -177,24 +152,18 @@ export const tooManyFiles = (maxFiles: number) =>
 export const treeTooLarge = (excess: string) =>
   new HttpError(413, 'tree_too_large', `The tree has more than ${excess}: nothing changed`)
 
-export const notMultipart = () =>
-  new HttpError(415, 'unsupported_media_type', 'Send files as multipart/form-data')
+export const notMultipart = () => new HttpError(415, 'unsupported_media_type', 'Send files as multipart/form-data')
 
 export const contentsUnavailable = (cause: unknown) =>
-  new HttpError(
-    503,
-    'unavailable',
-    'The object storage does not answer or refuses access: try again in a moment',
-    { cause, headers: { 'retry-after': '2' } },
-  )
+  new HttpError(503, 'unavailable', 'The object storage does not answer or refuses access: try again in a moment', {
+    cause,
+    headers: { 'retry-after': '2' },
+  })
 
 export const contentMissing = () =>
-  new HttpError(
-    503,
-    'unavailable',
-    'The same content was deleted during this upload: nothing changed; send it again',
-    { headers: { 'retry-after': '1' } },
-  )
+  new HttpError(503, 'unavailable', 'The same content was deleted during this upload: nothing changed; send it again', {
+    headers: { 'retry-after': '1' },
+  })
 
 /** Bytes of a content that is arriving are gone: somebody, or a rule of the bucket, removed them. */
 export class BytesLost extends HttpError {
@@ -209,30 +178,17 @@ export const rangeNotSatisfiable = (size: number) =>
   })
 
 export const insufficientStorage = (cause?: unknown) =>
-  new HttpError(
-    507,
-    'insufficient_storage',
-    'Disk full, nothing stored: delete files or try again later',
-    { cause },
-  )
+  new HttpError(507, 'insufficient_storage', 'Disk full, nothing stored: delete files or try again later', { cause })
 
 export const quotaExceeded = (quota: number) =>
-  new HttpError(
-    507,
-    'quota_exceeded',
-    `Quota of ${quota} bytes exceeded, nothing stored: delete files first`,
-  )
+  new HttpError(507, 'quota_exceeded', `Quota of ${quota} bytes exceeded, nothing stored: delete files first`)
 
 // Resumable uploads (tus 1.0). Their statuses are those that its clients know.
 
 export const malformedTus = (fault: string) => new HttpError(400, 'malformed_request', fault)
 
 export const concatenationNotSupported = () =>
-  new HttpError(
-    400,
-    'concatenation_not_supported',
-    'Uploads are not concatenated here: send the file as one upload',
-  )
+  new HttpError(400, 'concatenation_not_supported', 'Uploads are not concatenated here: send the file as one upload')
 
 export const uploadNotFound = () =>
   new HttpError(404, 'upload_not_found', 'No such upload: create one with POST /api/uploads/')
@@ -269,12 +225,9 @@ export const uploadLocked = () =>
   )
 
 export const tooManyUploads = (most: number) =>
-  new HttpError(
-    429,
-    'too_many_uploads',
-    `You have ${most} unfinished uploads: finish or delete one first`,
-    { headers: { 'retry-after': '60' } },
-  )
+  new HttpError(429, 'too_many_uploads', `You have ${most} unfinished uploads: finish or delete one first`, {
+    headers: { 'retry-after': '60' },
+  })
 
 export const checksumMismatch = () =>
   new HttpError(460, 'checksum_mismatch', 'The bytes do not match Upload-Checksum: send them again')

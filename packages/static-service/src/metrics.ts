@@ -1,10 +1,5 @@
 import type { HashQueue } from '@domains-and-files/auth'
-import {
-  type Metrics,
-  registerCounters,
-  registerGauges,
-  registerStorageGauges,
-} from '@domains-and-files/http'
+import { type Metrics, registerCounters, registerGauges, registerStorageGauges } from '@domains-and-files/http'
 import type { BlobStore } from './blobs/blob-store.ts'
 import type { Compressor } from './blobs/compressor.ts'
 import type { Bucket, CallCounts } from './blobs/s3/bucket.ts'
@@ -29,17 +24,11 @@ export function registerMetrics({ config, metrics, catalog, store, compressor, h
   registerGauges(metrics, {
     static_files: ['Stored files', () => totals()?.totalFiles ?? Number.NaN],
     static_file_bytes: ['Bytes of all files', () => totals()?.totalSize ?? Number.NaN],
-    static_stored_bytes: [
-      'Bytes of the distinct contents',
-      () => totals()?.storedSize ?? Number.NaN,
-    ],
+    static_stored_bytes: ['Bytes of the distinct contents', () => totals()?.storedSize ?? Number.NaN],
     static_contents_in_use: ['Contents leased by readers and uploads', () => store.busy],
     static_uploads_in_flight: ['Uploads being received', () => store.countDrafts()],
     static_changes_waiting: ['Changes queued for a commit', () => catalog.waitingChanges],
-    static_questions_waiting: [
-      'Queries not yet answered by the read worker',
-      () => catalog.waitingQueries,
-    ],
+    static_questions_waiting: ['Queries not yet answered by the read worker', () => catalog.waitingQueries],
     static_compressions_waiting: ['Files queued for compression', () => compressor.waiting],
     auth_hashes_waiting: ['Password hashes queued', () => hashes.pendingCount],
   })
@@ -54,16 +43,8 @@ export function registerCacheMetrics(metrics: Metrics | undefined, memory: Recor
     Object.fromEntries(Object.entries(memory).map(([name, kept]) => [name, figure(kept)]))
   const size = 'Estimated cache size, entry overhead included'
   registerCounters(metrics, {
-    static_memory_hits_total: [
-      'Lookups answered from memory',
-      read(({ counts }) => counts.hit),
-      'kept',
-    ],
-    static_memory_misses_total: [
-      'Lookups not answered from memory',
-      read(({ counts }) => counts.miss),
-      'kept',
-    ],
+    static_memory_hits_total: ['Lookups answered from memory', read(({ counts }) => counts.hit), 'kept'],
+    static_memory_misses_total: ['Lookups not answered from memory', read(({ counts }) => counts.miss), 'kept'],
   })
   registerGauges(metrics, { static_memory_bytes: [size, read(({ bytes }) => bytes), 'kept'] })
 }
@@ -77,11 +58,7 @@ export function registerS3Metrics(
     Object.fromEntries(Object.entries(counts).map(([name, calls]) => [name, calls[figure]]))
   registerCounters(metrics, {
     static_s3_calls_total: ['Calls to the object store', read('calls'), 'operation'],
-    static_s3_failures_total: [
-      'Calls to the object store that failed',
-      read('failures'),
-      'operation',
-    ],
+    static_s3_failures_total: ['Calls to the object store that failed', read('failures'), 'operation'],
     static_s3_seconds_total: ['Time of calls to the object store', read('seconds'), 'operation'],
     static_s3_objects_deleted_total: ['Objects deleted by this process', () => sweep.deleted],
   })

@@ -35,7 +35,8 @@ export function s3Config(settings: S3Settings, env: Environment) {
   const { bucket, ...options } = named(settings, 'S3_')
   if (bucket === undefined) return undefined
   return {
-    ...{ bucket, ...options },
+    bucket,
+    ...options,
     // Of stores other than AWS, few have a host name for each bucket.
     forcePathStyle: options.forcePathStyle ?? options.endpoint !== undefined,
     graceSeconds: settings.GARBAGE_GRACE_S,
@@ -54,8 +55,7 @@ export function requireBothStores(
     S3_BUCKET: DATABASE_URL && !S3_BUCKET && 'is required with DATABASE_URL',
     DATABASE_URL: S3_BUCKET && !DATABASE_URL && 'is required with S3_BUCKET',
     STATIC_OFFLOAD: isOffloading && 'must be off with S3_BUCKET: there are no files to send',
-    AWS_SECRET_ACCESS_KEY:
-      AWS_ACCESS_KEY_ID && !AWS_SECRET_ACCESS_KEY && 'is required with AWS_ACCESS_KEY_ID',
+    AWS_SECRET_ACCESS_KEY: AWS_ACCESS_KEY_ID && !AWS_SECRET_ACCESS_KEY && 'is required with AWS_ACCESS_KEY_ID',
   }
 }
 

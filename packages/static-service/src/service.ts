@@ -22,7 +22,9 @@ export async function createService(config: Config, log: Logger): Promise<App> {
   opened.defer(() => storage.close())
   const { catalog, store, uploads, database, tidied } = storage
   const auth = await openAuth(config, {
-    ...{ audience: 'static-service', log, database },
+    audience: 'static-service',
+    log,
+    database,
     migrations: { sharing: sharingTables, ...webhookMigrations },
   })
   const rules = await AccessRules.open(auth.database, {
@@ -35,7 +37,15 @@ export async function createService(config: Config, log: Logger): Promise<App> {
   const metrics = await createMetrics(config.metricsToken)
   storage.registerMetrics(metrics)
   const app = await buildApp({
-    ...{ config, auth, catalog, store, uploads, compressor, rules, metrics, log },
+    config,
+    auth,
+    catalog,
+    store,
+    uploads,
+    compressor,
+    rules,
+    metrics,
+    log,
   })
   // Last opened, first closed. If anything above throws, it is closed at once.
   const owned = opened.move()

@@ -24,8 +24,7 @@ export const sharedMigrations = {
   ...uploadMigrations,
 }
 
-interface SharedConfig
-  extends Pick<Config, 'dataDir' | 'catalog' | 'uploadLifetimeMs' | 'maxUploadBytes'> {
+interface SharedConfig extends Pick<Config, 'dataDir' | 'catalog' | 'uploadLifetimeMs' | 'maxUploadBytes'> {
   database: NonNullable<Config['database']>
   s3: S3Config
 }
@@ -41,7 +40,10 @@ export async function openSharedStorage(config: SharedConfig, log: Logger) {
   })
   const bucket = await Bucket.open(s3)
   const store = await S3BlobStore.open({
-    ...{ ...s3, ...config, postgres, bucket },
+    ...s3,
+    ...config,
+    postgres,
+    bucket,
     onError: (error) => log.warn({ err: error }, 'object storage call failed, trying again later'),
   })
   const catalog = await openPostgresCatalog(postgres, {

@@ -58,10 +58,7 @@ test('a folder belongs to one process', async () => {
 
   const second = startOnly({ DATA_DIR: dataDir })
 
-  expect([second.status, second.stderr]).toEqual([
-    1,
-    `Another process is using ${dataDir}: stop it first.\n`,
-  ])
+  expect([second.status, second.stderr]).toEqual([1, `Another process is using ${dataDir}: stop it first.\n`])
 })
 
 test('every fault of the environment is named at once', () => {
@@ -89,7 +86,8 @@ test('every fault of the environment is named at once', () => {
 
 test('without any variable the defaults of the contract are in force', () => {
   expect(readConfig({})).toMatchObject({
-    ...{ host: '127.0.0.1', port: 3002 },
+    host: '127.0.0.1',
+    port: 3002,
     dataDir: 'data/static-service',
     maxUploadBytes: 1_073_741_824,
     maxBatchFiles: 100,

@@ -87,8 +87,7 @@ test('changes that wait for the database, and contents that are held meanwhile, 
       return scrape(service)
     })
     .toSatisfy(
-      ({ static_changes_waiting: waiting = 0, static_contents_in_use: held = 0 }) =>
-        waiting >= 2 && held > waiting,
+      ({ static_changes_waiting: waiting = 0, static_contents_in_use: held = 0 }) => waiting >= 2 && held > waiting,
     )
   other.database.exec('rollback')
   await other.close()

@@ -11,9 +11,7 @@ const ask = (port: number, target: string, headers: Record<string, string> = {})
 
 const sha256 = (body: Buffer) => createHash('sha256').update(body).digest('hex')
 const isWhole = ({ status, headers, body }: Raw) =>
-  status === 200 &&
-  headers['content-length'] === String(body.length) &&
-  headers.etag === `"${sha256(body)}"`
+  status === 200 && headers['content-length'] === String(body.length) && headers.etag === `"${sha256(body)}"`
 
 test('whoever asks while a file is replaced gets all of one version, and then only the new one', async () => {
   await using service = await start()

@@ -55,11 +55,7 @@ test('while S3 is away small files are served and stored, large ones get 503, an
   expect((await service.put('small.txt', 'small')).status).toBe(201)
   expect((await service.call('GET', '/static/small.txt')).status).toBe(200)
   const stored = await service.put('other.bin', randomBytes(300_000))
-  expect([stored.status, stored.body.code, stored.headers['retry-after']]).toEqual([
-    503,
-    'unavailable',
-    '2',
-  ])
+  expect([stored.status, stored.body.code, stored.headers['retry-after']]).toEqual([503, 'unavailable', '2'])
   const read = await service.call('GET', '/static/large.bin')
   expect([read.status, read.body.code]).toEqual([503, 'unavailable'])
   const healthOf = async () => (await service.call('GET', '/health')).status
@@ -86,9 +82,7 @@ test('while PostgreSQL is away every request gets 503 at once, and health says s
     service.put('c.txt', 'c'),
   ])
 
-  expect(answers.map(({ status, body }) => [status, body.code])).toEqual(
-    Array(4).fill([503, 'unavailable']),
-  )
+  expect(answers.map(({ status, body }) => [status, body.code])).toEqual(Array(4).fill([503, 'unavailable']))
   expect(answers.map(({ headers }) => headers['retry-after'])).toEqual(Array(4).fill('2'))
   const healthOf = async () => (await service.call('GET', '/health')).status
   await expect.poll(healthOf).toBe(503)

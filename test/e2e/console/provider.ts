@@ -18,8 +18,7 @@ export async function startWithProvider(): Promise<Everything> {
     OIDC_ROLES: 'ops=admin, web=editor:wendy/',
     OIDC_NAME: 'Test ID',
   })
-  for (const service of [everything.domains, everything.files])
-    redirectUris.push(`${service}/api/auth/oidc/callback`)
+  for (const service of [everything.domains, everything.files]) redirectUris.push(`${service}/api/auth/oidc/callback`)
   const dispose = async () => {
     await everything[Symbol.asyncDispose]()
     await provider[Symbol.asyncDispose]()

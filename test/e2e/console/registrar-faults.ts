@@ -18,5 +18,4 @@ export async function holdRegistrar(tester: Tester) {
 }
 
 /** Calls that a fault delays go on. */
-export const clearFaults = ({ everything }: Tester) =>
-  fetch(`${everything.sandbox}/_faults`, { method: 'DELETE' })
+export const clearFaults = ({ everything }: Tester) => fetch(`${everything.sandbox}/_faults`, { method: 'DELETE' })

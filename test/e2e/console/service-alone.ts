@@ -18,13 +18,7 @@ export class ServiceAlone implements AsyncDisposable {
   readonly #console: ChildProcess
   #service: ChildProcess | undefined
 
-  private constructor(
-    base: Everything,
-    name: Name,
-    line: Line,
-    port: number,
-    settings: typeof process.env,
-  ) {
+  private constructor(base: Everything, name: Name, line: Line, port: number, settings: typeof process.env) {
     this.line = line
     this.#name = name
     const dataDir = mkdtempSync(join(base.dataDir, 'alone-'))
@@ -51,11 +45,7 @@ export class ServiceAlone implements AsyncDisposable {
   }
 
   /** `settings`: of the console. */
-  static async start(
-    base: Everything,
-    name: Name,
-    settings: typeof process.env = {},
-  ): Promise<ServiceAlone> {
+  static async start(base: Everything, name: Name, settings: typeof process.env = {}): Promise<ServiceAlone> {
     const port = await reservePorts(3)
     const alone = new ServiceAlone(base, name, await Line.open(port + 2, port), port, settings)
     await Promise.all([alone.startService(), untilHealthy(alone.everything.console)])

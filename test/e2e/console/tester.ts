@@ -7,10 +7,7 @@ import { runCommand } from '../../../packages/auth/test/support/commands.ts'
 import type { Everything } from '../../support/everything.ts'
 import { Api } from './api.ts'
 
-const axeSource = readFileSync(
-  createRequire(import.meta.url).resolve('axe-core/axe.min.js'),
-  'utf8',
-)
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const axeOptions = {
   runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'],
   resultTypes: ['violations'], // Else it describes every element that passes, too.
@@ -36,12 +33,7 @@ export class Tester implements AsyncDisposable {
   #wasCut = false
   #logins: string | undefined
 
-  private constructor(
-    context: BrowserContext,
-    page: Page,
-    everything: Everything,
-    pictures: string | undefined,
-  ) {
+  private constructor(context: BrowserContext, page: Page, everything: Everything, pictures: string | undefined) {
     this.#context = context
     this.page = page
     this.everything = everything
@@ -243,9 +235,7 @@ export class Tester implements AsyncDisposable {
     })
     this.page.on('request', (request) => {
       const url = request.url()
-      const isOwn = [own, domains, files, provider].some(
-        (origin) => origin && url.startsWith(`${origin}/`),
-      )
+      const isOwn = [own, domains, files, provider].some((origin) => origin && url.startsWith(`${origin}/`))
       const isOfProvider = provider && request.frame().url().startsWith(`${provider}/`)
       if (!isOwn && !isOfProvider && !/^(?:data|blob):/.test(url)) this.#foreign.push(url)
     })
@@ -270,8 +260,7 @@ async function hoverAll(session: CDPSession) {
   const { root } = await session.send('DOM.getDocument')
   const selector = 'button, a, input, select, [role=row]'
   const { nodeIds } = await session.send('DOM.querySelectorAll', { nodeId: root.nodeId, selector })
-  for (const nodeId of nodeIds)
-    await session.send('CSS.forcePseudoState', { nodeId, forcedPseudoClasses: ['hover'] })
+  for (const nodeId of nodeIds) await session.send('CSS.forcePseudoState', { nodeId, forcedPseudoClasses: ['hover'] })
   const expression =
     'Promise.all(document.getAnimations().filter((each) => each instanceof CSSTransition).map((each) => each.finished))'
   await session.send('Runtime.evaluate', { expression, awaitPromise: true })

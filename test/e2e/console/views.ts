@@ -48,8 +48,7 @@ export async function showViews(browser: Browser, everything: Everything, pictur
       for (const [view, address] of Object.entries(views)) {
         await tester.goTo(address)
         await tester.checkAccessibility(label(view))
-        if (width === 1280)
-          await tester.checkAccessibility(`${label(view)} below a pointer`, { isHovering: true })
+        if (width === 1280) await tester.checkAccessibility(`${label(view)} below a pointer`, { isHovering: true })
         await tester.picture(label(view))
         const overflow = await tester.page.evaluate<number>(
           'document.documentElement.scrollWidth - document.documentElement.clientWidth',

@@ -28,7 +28,10 @@ export async function runAccounts(baseUrl: string, adminToken: string, watch: Wa
   const trust = await api.POST('/api/trusts', {
     ...admin,
     body: {
-      ...{ name: 'sample', issuer: 'https://id.example.com', audience: 'sample', role: 'viewer' },
+      name: 'sample',
+      issuer: 'https://id.example.com',
+      audience: 'sample',
+      role: 'viewer',
       claims: { repository: 'acme/sample', ref: 'refs/heads/main' },
     },
   })
@@ -41,8 +44,7 @@ export async function runAccounts(baseUrl: string, adminToken: string, watch: Wa
       subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
     },
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    bodySerializer: (body) =>
-      new URLSearchParams(Object.entries(body).map(([key, value]) => [key, String(value)])),
+    bodySerializer: (body) => new URLSearchParams(Object.entries(body).map(([key, value]) => [key, String(value)])),
   })
   await api.GET('/api/auth/methods')
   const text = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'

@@ -11,10 +11,7 @@ interface Context {
 }
 
 /** A user proposes two records; an admin approves one of them and rejects the other. */
-export async function runApprovals(
-  baseUrl: string,
-  { adminToken, domain, watch }: Context,
-): Promise<void> {
+export async function runApprovals(baseUrl: string, { adminToken, domain, watch }: Context): Promise<void> {
   const api = createClient<paths>({ baseUrl })
   api.use(watch)
   const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
@@ -34,14 +31,10 @@ export async function runApprovals(
   const [wanted, unwanted] = [await propose('wanted'), await propose('unwanted')]
 
   const approved = await api.POST('/api/changes/{id}/approve', wanted)
-  const rejected = await api.POST('/api/changes/{id}/reject', {
-    ...{ ...unwanted, body: { reason: 'not now' } },
-  })
+  const rejected = await api.POST('/api/changes/{id}/reject', { ...unwanted, body: { reason: 'not now' } })
   const outcome = async () => (await api.GET('/api/changes/{id}', wanted)).data
   await expect.poll(outcome).toMatchObject({ status: 'confirmed', approved_by: 'admin' })
-  await api.DELETE('/api/users/{username}', {
-    ...{ ...admin, params: { path: { username: user.username } } },
-  })
+  await api.DELETE('/api/users/{username}', { ...admin, params: { path: { username: user.username } } })
 
   expect(approved.data).toMatchObject({ by: 'proposing', approved_by: 'admin' })
   expect(rejected.data).toMatchObject({ status: 'rejected', reason: 'not now' })

@@ -103,9 +103,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   }
   const { id } = queuedChange(queued.data)
   const atChange = { params: { path: { id: queuedChange((await removeLater()).data).id } } }
-  await expect
-    .poll(async () => (await api.GET('/api/changes/{id}', atChange)).data?.status)
-    .toBe('refused')
+  await expect.poll(async () => (await api.GET('/api/changes/{id}', atChange)).data?.status).toBe('refused')
   await api.POST('/api/changes/held/release')
   await api.DELETE('/api/changes/held')
   const tooLate = await api.DELETE('/api/changes/{id}', atChange)

@@ -34,9 +34,9 @@ export async function run(
 }
 
 /** Compiles only if POST takes a record type at `{record}`, and the other methods an id. */
-export const recordParameters: [
-  Parameters<typeof Domains.addRecord>[1],
-  Parameters<typeof Domains.getRecord>[1],
-] = ['CNAME', 'b71c42652efd']
+export const recordParameters: [Parameters<typeof Domains.addRecord>[1], Parameters<typeof Domains.getRecord>[1]] = [
+  'CNAME',
+  'b71c42652efd',
+]
 // @ts-expect-error: SRV records cannot be written.
 export const unknownType: Parameters<typeof Domains.addRecord>[1] = 'SRV'

@@ -140,8 +140,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   const deleted = await api.DELETE('/api/files/{path}', {
     params: { ...atFile, header: { 'if-match': etag } },
   })
-  const { changes = [] } =
-    (await api.GET('/api/changes', { params: { query: { action: 'move' } } })).data ?? {}
+  const { changes = [] } = (await api.GET('/api/changes', { params: { query: { action: 'move' } } })).data ?? {}
   const { id = 0 } = changes[0] ?? {}
   const events = await api.GET('/api/events')
   expect(events.data?.events.map(({ type }) => type)).toContain('files.changed')

@@ -14,12 +14,11 @@ export async function runZoneEdits(api: Client<paths>, domain: string) {
     body: { ttl: 300, values: ['192.0.2.20'] },
   })
   const zone = need(
-    (await api.GET('/api/domains/{domain}/dns/rrsets', { params: { path, query: { type: 'A' } } }))
-      .data,
+    (await api.GET('/api/domains/{domain}/dns/rrsets', { params: { path, query: { type: 'A' } } })).data,
   )
-  const listed = need(
-    (await api.GET('/api/domains/{domain}/dns/hosts', { params: { path } })).data,
-  ).hosts.find(({ name }) => name === 'multi')
+  const listed = need((await api.GET('/api/domains/{domain}/dns/hosts', { params: { path } })).data).hosts.find(
+    ({ name }) => name === 'multi',
+  )
   const patched = await api.PATCH('/api/domains/{domain}/dns/hosts/{record}', {
     params: { path: { domain, record: need(listed).id } },
     body: { address: '192.0.2.21' },

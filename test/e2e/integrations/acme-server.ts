@@ -57,10 +57,7 @@ export async function startAcmeServer(folder: string): Promise<AcmeServer> {
         args: ['-config', config, '-dnsserver', resolver],
         env: { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0' },
       },
-      () =>
-        runProgram({ command: 'curl', args: ['-fsk', `https://localhost:${port}/dir`] }).then(
-          Boolean,
-        ),
+      () => runProgram({ command: 'curl', args: ['-fsk', `https://localhost:${port}/dir`] }).then(Boolean),
     ),
   ]
   const published = new Map<string, string[]>()
@@ -119,7 +116,6 @@ async function publishTxt(api: string, { host, values, published }: Publication)
   const before = published.get(host) ?? []
   const isShorter = before.some((value) => !values.includes(value))
   if (isShorter) await post(api, 'clear-txt', { host })
-  for (const value of values)
-    if (isShorter || !before.includes(value)) await post(api, 'set-txt', { host, value })
+  for (const value of values) if (isShorter || !before.includes(value)) await post(api, 'set-txt', { host, value })
   published.set(host, values)
 }

@@ -55,8 +55,7 @@ export async function startDnsService(options: Options): Promise<DnsService> {
   return {
     port,
     url,
-    records: (domain) =>
-      sandbox.zone(domain).hosts.map(({ name, type, address }) => `${name} ${type} ${address}`),
+    records: (domain) => sandbox.zone(domain).hosts.map(({ name, type, address }) => `${name} ${type} ${address}`),
     createToken: (limits) => createToken(url, limits),
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]()

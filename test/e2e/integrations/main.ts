@@ -71,16 +71,10 @@ async function tryRegistrarProtocol(acme: AcmeServer, dns: DnsService) {
   })
   await step("lego by the registrar's protocol: ten certificates at once", async () => {
     const names = Array.from({ length: 10 }, (_, n) => `host${n}.${domain}`)
-    await Promise.all(
-      names.map((name) => runLego({ folder, acme, url: dns.url, token, names: [name], front })),
-    )
+    await Promise.all(names.map((name) => runLego({ folder, acme, url: dns.url, token, names: [name], front })))
     assert.deepEqual(dns.records(domain), before)
   })
-  for (const names of [
-    [`www.${domain}`],
-    [`mail.${domain}`, `*.web.${domain}`],
-    [domain, `*.${domain}`],
-  ]) {
+  for (const names of [[`www.${domain}`], [`mail.${domain}`, `*.web.${domain}`], [domain, `*.${domain}`]]) {
     await freshQuota()
     await step(`lego by the registrar's protocol: ${names.join(' and ')}`, async () => {
       await runLego({ folder, acme, url: dns.url, token, names, front })
@@ -100,10 +94,7 @@ async function runCertbot({ acme, url, token, names }: Order) {
   const tokenFile = join(path, 'dns-token')
   await writeFile(tokenFile, token, { mode: 0o600 })
   const [present = '', cleanup = ''] = await hooksOfDocs(path, tokenFile)
-  const directories = ['config', 'work', 'logs'].flatMap((name) => [
-    `--${name}-dir`,
-    join(path, name),
-  ])
+  const directories = ['config', 'work', 'logs'].flatMap((name) => [`--${name}-dir`, join(path, name)])
   await runProgram({
     command: 'certbot',
     args: [
@@ -185,15 +176,6 @@ async function runInadyn({ dns, token, address }: AddressUpdate) {
   await writeFile(file, text, { mode: 0o600 })
   await runProgram({
     command: 'inadyn',
-    args: [
-      '--once',
-      '--foreground',
-      '--no-pidfile',
-      '--force',
-      '--config',
-      file,
-      '--cache-dir',
-      path,
-    ],
+    args: ['--once', '--foreground', '--no-pidfile', '--force', '--config', file, '--cache-dir', path],
   })
 }

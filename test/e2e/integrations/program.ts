@@ -13,8 +13,7 @@ interface Run {
 export async function runProgram({ command, args, env, cwd }: Run): Promise<string> {
   const child = spawn(command, args, { env: { ...process.env, ...env }, cwd, stdio: 'pipe' })
   const text: string[] = []
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk) => text.push(String(chunk)))
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => text.push(String(chunk)))
   const [code] = await once(child, 'close')
   const printed = text.join('')
   if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${code}:\n${printed}`)
@@ -29,8 +28,7 @@ export async function startProgram(
   const child = spawn(command, args, { env: { ...process.env, ...env }, cwd, stdio: 'pipe' })
   const ended = once(child, 'exit')
   const text: string[] = []
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk) => text.push(String(chunk)))
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => text.push(String(chunk)))
   await until(`${command} is ready`, async () => {
     if (child.exitCode !== null) throw new Error(`${command} ended:\n${text.join('')}`)
     return (await isReady().catch(() => false)) || undefined

@@ -19,10 +19,7 @@ export interface RegistrarFront extends AsyncDisposable {
  * A TLS server with the registrar's name, and a proxy that leads to it: programs whose address of the registrar is fixed
  * need no other name resolution, and no port 443.
  */
-export async function startRegistrarFront(
-  folder: string,
-  service: string,
-): Promise<RegistrarFront> {
+export async function startRegistrarFront(folder: string, service: string): Promise<RegistrarFront> {
   const files = {
     certificate: join(folder, 'front.pem'),
     privateKey: join(folder, 'front-key.pem'),
@@ -36,9 +33,8 @@ export async function startRegistrarFront(
       if (incoming.headers.host === addressService) return outgoing.end('127.0.0.1')
       const path = `/integrations/registrar${incoming.url}`
       const { method, headers } = incoming
-      const forwarded = sendRequest(
-        { host: '127.0.0.1', port: servicePort, path, method, headers },
-        (answer) => answer.pipe(outgoing.writeHead(answer.statusCode ?? 502, answer.headers)),
+      const forwarded = sendRequest({ host: '127.0.0.1', port: servicePort, path, method, headers }, (answer) =>
+        answer.pipe(outgoing.writeHead(answer.statusCode ?? 502, answer.headers)),
       )
       forwarded.on('error', () => outgoing.destroy())
       incoming.pipe(forwarded)

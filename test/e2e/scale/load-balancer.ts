@@ -17,15 +17,8 @@ export interface LoadBalancer extends AsyncDisposable {
 /** nginx with docs/scaling/nginx.conf, of which only addresses and paths are replaced. */
 export async function startLoadBalancer(replicas: Replicas): Promise<LoadBalancer> {
   const folder = mkdtempSync(join(tmpdir(), 'nginx-'))
-  const [consolePort, domainPort, staticPort] = [
-    await reservePorts(),
-    await reservePorts(),
-    await reservePorts(),
-  ]
-  const example = readFileSync(
-    join(import.meta.dirname, '../../../docs/scaling/nginx.conf'),
-    'utf8',
-  )
+  const [consolePort, domainPort, staticPort] = [await reservePorts(), await reservePorts(), await reservePorts()]
+  const example = readFileSync(join(import.meta.dirname, '../../../docs/scaling/nginx.conf'), 'utf8')
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   )

@@ -10,9 +10,7 @@ import { untilListening } from '../support/until-listening.ts'
 const nobody = { uid: 65_534, gid: 65_534 }
 
 /** Debian's PgBouncer in transaction mode, before a PostgreSQL server on this machine. */
-export async function startPgBouncer(
-  postgresPort: number,
-): Promise<{ port: number } & AsyncDisposable> {
+export async function startPgBouncer(postgresPort: number): Promise<{ port: number } & AsyncDisposable> {
   const folder = mkdtempSync(join(tmpdir(), 'pgbouncer-'))
   chmodSync(folder, 0o755)
   const port = await reservePorts()

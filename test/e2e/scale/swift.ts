@@ -51,11 +51,7 @@ default = yes
 
 function buildRing(folder: string, kind: string, port: number) {
   const builder = join(folder, `${kind}.builder`)
-  for (const args of [
-    ['create', '4', '1', '1'],
-    ['add', `r1z1-127.0.0.1:${port}/d`, '1'],
-    ['rebalance'],
-  ]) {
+  for (const args of [['create', '4', '1', '1'], ['add', `r1z1-127.0.0.1:${port}/d`, '1'], ['rebalance']]) {
     const { status, stderr } = spawnSync('swift-ring-builder', [builder, ...args])
     if (status !== 0) throw new Error(`swift-ring-builder ${args}: ${stderr}`)
   }

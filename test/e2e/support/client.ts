@@ -53,9 +53,7 @@ export class Client {
       answer = await send()
     }
     if (answer.status !== status) {
-      assert.fail(
-        `${method ?? ''} ${path}: ${answer.status}, not ${status}: ${await answer.text()}`,
-      )
+      assert.fail(`${method ?? ''} ${path}: ${answer.status}, not ${status}: ${await answer.text()}`)
     }
     return answer
   }
@@ -93,8 +91,7 @@ export class Client {
     asked.write(head)
     for (let left = size; left > 0 && !asked.destroyed; left -= chunk.length) {
       const isTaken = asked.write(chunk.subarray(0, Math.min(left, chunk.length)))
-      if (!isTaken)
-        await Promise.race([new Promise((go) => asked.once('drain', go)), answered.promise])
+      if (!isTaken) await Promise.race([new Promise((go) => asked.once('drain', go)), answered.promise])
     }
     asked.end(tail)
     return answered.promise

@@ -38,9 +38,7 @@ export class DocsPage implements AsyncDisposable {
         ),
       )
     const address = JSON.stringify(`${this.#url}/openapi.json`)
-    const document: string = await this.#page.evaluate(
-      `fetch(${address}).then((response) => response.text())`,
-    )
+    const document: string = await this.#page.evaluate(`fetch(${address}).then((response) => response.text())`)
     const { paths }: { paths: Record<string, object> } = JSON.parse(document)
     const documented = Object.entries(paths).flatMap(([path, operations]) =>
       Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),

@@ -52,8 +52,7 @@ interface Place extends Behind {
   ports: { plain: number; tls: number }
 }
 
-const example = (name: string) =>
-  readFileSync(join(import.meta.dirname, '../../../docs/proxy', name), 'utf8')
+const example = (name: string) => readFileSync(join(import.meta.dirname, '../../../docs/proxy', name), 'utf8')
 
 // Throws if the example lacks the text to replace, so that example and test cannot diverge.
 function change(text: string, changes: [from: string | RegExp, to: string][]): string {
@@ -115,10 +114,7 @@ function runNginx({
     ['/var/lib/static-service', dataDir],
     ['server_name files.example.com', `server_name files.example.com ${isPlain ? '~.' : ''}`],
     ['listen 80 ', `listen 127.0.0.1:${isPlain ? ports.tls : ports.plain} `],
-    [
-      /listen 443 ssl http2/g,
-      `listen 127.0.0.1:${isPlain ? ports.plain : `${ports.tls} ssl http2`}`,
-    ],
+    [/listen 443 ssl http2/g, `listen 127.0.0.1:${isPlain ? ports.plain : `${ports.tls} ssl http2`}`],
   ])
   const file = join(folder, 'nginx.conf')
   writeFileSync(file, text)

@@ -46,11 +46,7 @@ export async function compareFiles({ direct, proxied, token }: Sides): Promise<s
       for (const method of ['GET', 'HEAD']) {
         const asked = { method, headers: { ...headers, 'x-request-id': 'the same' } }
         const [own, seen] = [await ask(direct, path, asked), await ask(proxied, path, asked)]
-        assert.deepEqual(
-          comparable(seen),
-          comparable(own),
-          `${method} ${path} ${JSON.stringify(headers)}`,
-        )
+        assert.deepEqual(comparable(seen), comparable(own), `${method} ${path} ${JSON.stringify(headers)}`)
         count += 1
       }
     }
@@ -58,10 +54,7 @@ export async function compareFiles({ direct, proxied, token }: Sides): Promise<s
   for (const query of ['?download', `?v=${'0'.repeat(9)}`, '?v=1&download=1', '?a=%2f%2F&b']) {
     const asked = { headers: { 'x-request-id': 'the same', 'accept-encoding': 'identity' } }
     const path = `/static/same/noise.bin${query}`
-    assert.deepEqual(
-      comparable(await ask(proxied, path, asked)),
-      comparable(await ask(direct, path, asked)),
-    )
+    assert.deepEqual(comparable(await ask(proxied, path, asked)), comparable(await ask(direct, path, asked)))
     count += 1
   }
   return `${count} requests`
@@ -101,9 +94,7 @@ function comparable(told: Told) {
   const unbound = (text: string) => text.replaceAll(boundary, 'boundary')
   return {
     status,
-    headers: headers
-      .filter(([name]) => !hopByHop.has(name))
-      .map(([name, value]) => [name, unbound(value)]),
+    headers: headers.filter(([name]) => !hopByHop.has(name)).map(([name, value]) => [name, unbound(value)]),
     body: unbound(body.toString('latin1')),
   }
 }

@@ -39,10 +39,7 @@ export async function seeDomains(client: Client) {
 
 /** Uploads, lists, finds and deletes files; asserts each response. */
 export async function useFiles(client: Client) {
-  const first = await client.call(
-    '/api/files/upload',
-    upload('file', 'notes/', { 'hello.txt': text }),
-  )
+  const first = await client.call('/api/files/upload', upload('file', 'notes/', { 'hello.txt': text }))
   assert.equal(first.headers.get('location'), '/api/files/notes/hello.txt')
   const pages = { 'index.html': page, 'style.css': 'h1 { color: teal }' }
   await client.call('/api/files/upload/batch', upload('files', 'site', pages))

@@ -51,8 +51,7 @@ export async function startServices(
     console: webConsole,
     dataDir,
     async [Symbol.asyncDispose]() {
-      for (const program of [webConsole, files, domains, sandbox])
-        await program[Symbol.asyncDispose]()
+      for (const program of [webConsole, files, domains, sandbox]) await program[Symbol.asyncDispose]()
       rmSync(folder, { recursive: true, force: true })
     },
   }
@@ -61,14 +60,10 @@ export async function startServices(
 /** Starts a package's program on a free port, or on that of PORT; resolves when it is healthy. */
 export async function startProgram(name: string, env: Record<string, string>): Promise<Program> {
   const port = Number(env.PORT ?? (await reservePorts()))
-  const child: ChildProcess = spawn(
-    process.execPath,
-    [join(root, 'packages', name, 'dist/main.js')],
-    {
-      env: { PATH: process.env.PATH, PORT: String(port), ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    },
-  )
+  const child: ChildProcess = spawn(process.execPath, [join(root, 'packages', name, 'dist/main.js')], {
+    env: { PATH: process.env.PATH, PORT: String(port), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const ended = once(child, 'exit')
   let text = ''
   for (const stream of [child.stdout, child.stderr]) {

@@ -89,10 +89,7 @@ export class Stack implements AsyncDisposable {
   async containers(): Promise<Map<string, Container>> {
     const found = new Map<string, Container>()
     for (const service of services) {
-      const filters = [
-        `com.docker.compose.project=${project}`,
-        `com.docker.compose.service=${service}`,
-      ]
+      const filters = [`com.docker.compose.project=${project}`, `com.docker.compose.service=${service}`]
       const labels = filters.flatMap((label) => ['--filter', `label=${label}`])
       const id = await run('docker', ['ps', '--all', '--quiet', ...labels])
       if (!id.trim()) continue

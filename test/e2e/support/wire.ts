@@ -34,11 +34,7 @@ export const through = ({ port, authority }: Front, name: string, prefix = ''): 
 })
 
 /** Starts a request; the caller writes the body and reads the response. */
-export function begin(
-  { options, prefix }: Side,
-  path: string,
-  { method, headers, from }: Asked = {},
-) {
+export function begin({ options, prefix }: Side, path: string, { method, headers, from }: Asked = {}) {
   const request = options.ca ? requestTls : requestPlain
   return request({
     ...options,
@@ -65,8 +61,7 @@ export async function ask(side: Side, path: string, asked: Asked = {}): Promise<
   return { status: response.statusCode, headers: headers.toSorted(), body }
 }
 
-export const headerOf = ({ headers }: Told, name: string) =>
-  headers.find(([each]) => each === name)?.[1] ?? ''
+export const headerOf = ({ headers }: Told, name: string) => headers.find(([each]) => each === name)?.[1] ?? ''
 
 /** Logs in as `boss`; returns the authorization header. */
 export async function logIn(side: Side, password: string): Promise<{ authorization: string }> {

@@ -1,14 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  statSync,
-} from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'
 import { cp, readFile, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -156,9 +148,7 @@ async function copyBinaries(directory: string) {
   )
   const inDirectory = (path: string) => join(directory, path.replace(/^native\//, ''))
   await Promise.all(
-    links.map(({ source, target }) =>
-      symlink(inDirectory(source), inDirectory(target)).catch(ignoreExisting),
-    ),
+    links.map(({ source, target }) => symlink(inDirectory(source), inDirectory(target)).catch(ignoreExisting)),
   )
 }
 

@@ -20,8 +20,7 @@ export interface DatabaseTemplate {
  */
 export async function testDatabase(template?: DatabaseTemplate): Promise<TestDatabase> {
   const { port } = await startOrJoinServer()
-  const urlOf = (name: string, at: number | string = port) =>
-    `postgres://postgres@127.0.0.1:${at}/${name}`
+  const urlOf = (name: string, at: number | string = port) => `postgres://postgres@127.0.0.1:${at}/${name}`
   const name = `test_${randomBytes(6).toString('hex')}`
   if (template) await prepareOnce(template, urlOf)
   const original = template ? ` template ${template.name}` : ''
@@ -47,10 +46,7 @@ function prepareOnce(template: DatabaseTemplate, urlOf: (name: string) => string
   return preparation
 }
 
-async function prepareTemplate(
-  { name, prepare }: DatabaseTemplate,
-  urlOf: (name: string) => string,
-) {
+async function prepareTemplate({ name, prepare }: DatabaseTemplate, urlOf: (name: string) => string) {
   const client = new pg.Client(urlOf('postgres'))
   await client.connect()
   try {
@@ -62,10 +58,9 @@ async function prepareTemplate(
     await client.query(`create database ${name}_new strategy file_copy`)
     await prepare(urlOf(`${name}_new`))
     // A database with connections can be neither renamed nor copied, and a closed one may take a moment to end.
-    await client.query(
-      'select pg_terminate_backend(pid, 30000) from pg_stat_activity where datname = $1',
-      [`${name}_new`],
-    )
+    await client.query('select pg_terminate_backend(pid, 30000) from pg_stat_activity where datname = $1', [
+      `${name}_new`,
+    ])
     await client.query(`alter database ${name}_new rename to ${name}`)
   } finally {
     await client.end()
@@ -80,11 +75,7 @@ export function keepConnection(url: string): pg.Pool {
 }
 
 /** Runs one statement on a connection of its own. */
-export async function runOnServer<Row>(
-  url: string,
-  statement: string,
-  values: unknown[] = [],
-): Promise<Row[]> {
+export async function runOnServer<Row>(url: string, statement: string, values: unknown[] = []): Promise<Row[]> {
   const client = new pg.Client(url)
   await client.connect()
   try {

@@ -4,16 +4,7 @@ import { z } from 'zod'
 import type { Verification } from '../access-control.ts'
 import * as errors from '../errors.ts'
 import { isInNetworks, Network, RecordLimit, wantedLimits } from '../limits.ts'
-import {
-  type Caller,
-  findExcess,
-  hasRole,
-  intersectRights,
-  limitsOf,
-  Role,
-  refuse,
-  rightsOfGrant,
-} from '../rights.ts'
+import { type Caller, findExcess, hasRole, intersectRights, limitsOf, Role, refuse, rightsOfGrant } from '../rights.ts'
 import type { User } from '../users/user.ts'
 import { createToken, digestOf, prefixOf } from './token-format.ts'
 
@@ -112,11 +103,7 @@ export class ApiTokens {
    * networks a token is like an unknown one.
    * @throws {HttpError} 401
    */
-  async verify(
-    text: string,
-    address: string,
-    { mayHaveExpired }: Verification = {},
-  ): Promise<Caller> {
+  async verify(text: string, address: string, { mayHaveExpired }: Verification = {}): Promise<Caller> {
     if (prefixOf(text) !== this.prefix) throw errors.tokenInvalid()
     const digest = digestOf(text)
     const stored = await this.#find(sql`lookup = ${lookupOf(digest)}`)
@@ -149,12 +136,14 @@ export class ApiTokens {
     const { expires_in: lifetime = defaultLifetimeS, ...limits } = request
     // Without a limit of its own, a token has that of its owner.
     refuse(findExcess(owner, { ...limitsOf(owner), ...limits }))
-    if (lifetime === 0 && !hasRole(owner, 'admin'))
-      refuse('Only an admin can create a token that never expires')
+    if (lifetime === 0 && !hasRole(owner, 'admin')) refuse('Only an admin can create a token that never expires')
     const text = createToken(this.prefix)
     const at = this.#options.now()
     const token = {
-      ...{ id: randomUUID(), ...limits, hint: text.slice(-4), owner: owner.username },
+      id: randomUUID(),
+      ...limits,
+      hint: text.slice(-4),
+      owner: owner.username,
       created_at: new Date(at).toISOString(),
       expires_at: instantOf(lifetime === 0 ? null : at + lifetime * 1000),
       last_used_at: null,
@@ -165,8 +154,7 @@ export class ApiTokens {
 
   /** Tokens of one owner, or all; oldest first. */
   async list(owner?: string): Promise<ApiToken[]> {
-    const ofOwner =
-      owner === undefined ? sql`` : sql`where ${ownedBy(owner, await this.#idOf(owner))}`
+    const ofOwner = owner === undefined ? sql`` : sql`where ${ownedBy(owner, await this.#idOf(owner))}`
     const rows = await this.#options.database.all<Row>(
       sql`select ${columns} from ${table} ${ofOwner} order by created_at, id`,
     )
@@ -181,9 +169,7 @@ export class ApiTokens {
   }
 
   async #find(condition: Statement) {
-    const row = await this.#options.database.get<Row>(
-      sql`select ${columns} from ${table} where ${condition}`,
-    )
+    const row = await this.#options.database.get<Row>(sql`select ${columns} from ${table} where ${condition}`)
     return row && storedOf(row)
   }
 
@@ -236,9 +222,7 @@ export class ApiTokens {
     if (at - last < touchIntervalMs) return
     this.#touched.set(id, at)
     const isOlder = sql`last_used_at is null or last_used_at < ${at}`
-    database
-      .run(sql`update ${table} set last_used_at = ${at} where id = ${id} and (${isOlder})`)
-      .catch(report)
+    database.run(sql`update ${table} set last_used_at = ${at} where id = ${id} and (${isOlder})`).catch(report)
   }
 }
 
@@ -257,8 +241,7 @@ type Stored = ReturnType<typeof storedOf>
 const instantOf = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
 
 /** Without tokens of a removed user of the same name. */
-const ownedBy = (owner: string, id: string | null) =>
-  sql`owner = ${owner} and owner_id is not distinct from ${id}`
+const ownedBy = (owner: string, id: string | null) => sql`owner = ${owner} and owner_id is not distinct from ${id}`
 
 const lookupOf = (digest: string) => digest.slice(0, 32)
 

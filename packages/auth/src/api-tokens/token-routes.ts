@@ -1,11 +1,4 @@
-import {
-  type App,
-  answers,
-  listPage,
-  listSchema,
-  operation,
-  pageQuery,
-} from '@domains-and-files/http'
+import { type App, answers, listPage, listSchema, operation, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import * as errors from '../errors.ts'
@@ -30,9 +23,7 @@ const TokenRecord = z
       .array(z.string())
       .nullable()
       .meta({ description: 'null: from everywhere', examples: [null] }),
-    replace: z
-      .boolean()
-      .describe("by the registrar's protocol: whether it may replace a zone that it has not read"),
+    replace: z.boolean().describe("by the registrar's protocol: whether it may replace a zone that it has not read"),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().nullable().describe('null: never'),
     last_used_at: z.iso.datetime().nullable().describe('to the minute; null: not used yet'),
@@ -66,10 +57,7 @@ const listTokens = operation({
   description: 'Without their secrets, which are shown once, when a token is created.',
   querystring: z.strictObject({
     ...pageQuery(50, 200),
-    owner: z
-      .string()
-      .optional()
-      .describe('a username; default: your own. Others need the role admin, without limits'),
+    owner: z.string().optional().describe('a username; default: your own. Others need the role admin, without limits'),
   }),
   ...answers(200, 'The tokens, oldest first', listSchema('TokenList', 'tokens', TokenRecord)),
 })
@@ -94,8 +82,7 @@ export function registerTokenRoutes(app: App, { apiTokens }: Auth) {
   app.get('/api/tokens', listTokens, async (request) => {
     const caller = callerOf(request)
     const { owner = caller.username } = request.query
-    if (!mayManageTokens(caller, owner))
-      refuse('Only an admin without limits can list the tokens of others')
+    if (!mayManageTokens(caller, owner)) refuse('Only an admin without limits can list the tokens of others')
     return listPage('tokens', await apiTokens.list(owner), request.query, describe)
   })
   app.delete('/api/tokens/:id', deleteToken, async (request, reply) => {

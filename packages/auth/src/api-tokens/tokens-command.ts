@@ -49,14 +49,10 @@ const commands = {
     z.strictObject({ owner: z.string().optional() }),
     async ({ apiTokens }: Stores, { owner }) => describeRows(await apiTokens.list(owner)),
   ),
-  remove: command(
-    ['service', 'id'],
-    z.strictObject({ id: z.string() }),
-    async ({ apiTokens }: Stores, { id }) => {
-      await apiTokens.remove(id)
-      return `Revoked ${id}\n`
-    },
-  ),
+  remove: command(['service', 'id'], z.strictObject({ id: z.string() }), async ({ apiTokens }: Stores, { id }) => {
+    await apiTokens.remove(id)
+    return `Revoked ${id}\n`
+  }),
 }
 
 const open: Program<Stores>['open'] = async ({ verb, fields, ...given }, env) => {
@@ -74,8 +70,7 @@ async function addToken(
 ) {
   const user = await find(owner)
   if (!user) throw new UsageError('--owner must name a user')
-  if (tool && apiTokens.prefix !== 'ds_')
-    throw new UsageError('--for registrar needs the service domain')
+  if (tool && apiTokens.prefix !== 'ds_') throw new UsageError('--for registrar needs the service domain')
   if (tool && !request.records) request.role ??= 'editor'
   const { text } = await apiTokens.create(callerOfUser(user), request)
   return tool ? `${text}\n\n${registrarSettings(text, url)}` : `${text}\n`

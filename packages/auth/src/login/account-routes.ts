@@ -9,22 +9,8 @@ import { RecordLimit, Writes } from '../limits.ts'
 import type { Auth } from '../open-auth.ts'
 import { limitsOf, Role } from '../rights.ts'
 import { recordLogin } from '../users/sql-users.ts'
-import {
-  changeUser,
-  Source,
-  sourceOf,
-  type User,
-  Username,
-  type Users,
-  withPassword,
-} from '../users/user.ts'
-import {
-  hashPassword,
-  isQueueFull,
-  makeDummyHash,
-  Password,
-  requireStrongPassword,
-} from './password.ts'
+import { changeUser, Source, sourceOf, type User, Username, type Users, withPassword } from '../users/user.ts'
+import { hashPassword, isQueueFull, makeDummyHash, Password, requireStrongPassword } from './password.ts'
 
 const Login = z
   .strictObject({
@@ -45,9 +31,7 @@ const Account = z
     domains: z.array(z.string()).optional().describe('only these; absent: all'),
     folders: z.array(z.string()).optional().describe('only these; absent: all'),
     writes: Writes.optional(),
-    source: Source.exclude(['local'])
-      .optional()
-      .describe('where the caller logs in; absent: here, with a password'),
+    source: Source.exclude(['local']).optional().describe('where the caller logs in; absent: here, with a password'),
   })
   .meta({ id: 'Account' })
 
@@ -76,20 +60,15 @@ const Me = z
 
 const NewPassword = z
   .strictObject({
-    current: Password.min(1)
-      .optional()
-      .describe('your password until now; instead of `username` and `invite`'),
+    current: Password.min(1).optional().describe('your password until now; instead of `username` and `invite`'),
     username: Username.optional(),
     invite: z.string().min(1).max(100).optional().describe('the code of an invitation'),
-    new: Password.describe(
-      'at least 10 characters, not your username, not among the most common passwords',
-    ),
+    new: Password.describe('at least 10 characters, not your username, not among the most common passwords'),
   })
-  .refine(
-    ({ current, username, invite }) =>
-      current === undefined ? username && invite : !username && !invite,
-    { path: ['current'], error: 'must be given, or else `username` and `invite`' },
-  )
+  .refine(({ current, username, invite }) => (current === undefined ? username && invite : !username && !invite), {
+    path: ['current'],
+    error: 'must be given, or else `username` and `invite`',
+  })
   .meta({ id: 'NewPassword', examples: [{ current: 'the old password', new: 'the new password' }] })
 
 const logInErrors = [
@@ -131,7 +110,8 @@ const setOwnPassword = operation({
 })
 
 const logOut = operation({
-  ...{ access: 'viewer', needsLogin: true },
+  access: 'viewer',
+  needsLogin: true,
   operationId: 'logOut',
   summary: 'Log out',
   description:

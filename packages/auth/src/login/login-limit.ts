@@ -1,15 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { clientNetwork, type Logger } from '@domains-and-files/http'
-import {
-  join,
-  list,
-  lockOf,
-  name,
-  now,
-  type Sql,
-  type SqlTransaction,
-  sql,
-} from '@domains-and-files/persistence'
+import { join, list, lockOf, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { digestOf } from '../api-tokens/token-format.ts'
 import * as errors from '../errors.ts'
 
@@ -80,9 +71,7 @@ export class LoginLimit {
       const last = await this.#check(transaction, scopes)
       await transaction.run(sql`delete from ${table} where at <= ${this.#windowStart}`)
       const rows = scopes.map(({ key }) => sql`(${id}, ${key}, 1, ${now})`)
-      await transaction.run(
-        sql`insert into ${table} (attempt, key, is_running, at) values ${join(rows)}`,
-      )
+      await transaction.run(sql`insert into ${table} (attempt, key, is_running, at) values ${join(rows)}`)
       return last
     })
     const isRight = await verify().catch(async (error) => {
@@ -98,8 +87,7 @@ export class LoginLimit {
     // An unknown username may be a password typed into the wrong field.
     const { username, isUser, address: client } = attempt
     if (!isRight)
-      for (const limit of lockouts)
-        this.#log.warn({ client, limit, ...(isUser && { username }) }, 'login locked')
+      for (const limit of lockouts) this.#log.warn({ client, limit, ...(isUser && { username }) }, 'login locked')
     return isRight
   }
 

@@ -29,8 +29,7 @@ export async function requireStrongPassword(password: string, username: string):
   const text = password.normalize('NFC').toLowerCase()
   if ([...text].length < minPasswordLength)
     throw errors.weakPassword(`A password must have at least ${minPasswordLength} characters`)
-  if (text === username.toLowerCase())
-    throw errors.weakPassword('A password must not be the username')
+  if (text === username.toLowerCase()) throw errors.weakPassword('A password must not be the username')
   // Loaded on demand: it takes 4 MB, and only setting a password needs it.
   const { dictionary } = await import('@zxcvbn-ts/language-common')
   if (dictionary['passwords-common'].includes(text))
@@ -90,8 +89,7 @@ const phcPattern =
 
 const encode = (bytes: Buffer) => bytes.toString('base64').replaceAll('=', '')
 
-const argon2Async: (algorithm: 'argon2id', parameters: Argon2Parameters) => Promise<Buffer> =
-  promisify(argon2)
+const argon2Async: (algorithm: 'argon2id', parameters: Argon2Parameters) => Promise<Buffer> = promisify(argon2)
 
 // NFC: the same password typed on another keyboard gives the same bytes (RFC 8265, 4.2.2).
 const derive = (password: string, { cost, salt, hash }: Phc) =>

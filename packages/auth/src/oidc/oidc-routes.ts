@@ -99,9 +99,7 @@ export function registerOidcRoutes(app: App, context: Auth) {
     if (!oidc) throw notConfigured()
     limit.check(ip)
     // Loaded at the first login: the library takes 20 MB.
-    loaded ??= import('./single-sign-on.ts').then(
-      ({ SingleSignOn }) => new SingleSignOn(context, oidc, app.log),
-    )
+    loaded ??= import('./single-sign-on.ts').then(({ SingleSignOn }) => new SingleSignOn(context, oidc, app.log))
     return loaded
   }
   app.get('/api/auth/methods', { config, schema: getMethodsSchema }, async () => ({

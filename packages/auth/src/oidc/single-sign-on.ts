@@ -63,12 +63,17 @@ export class SingleSignOn {
     const [state, nonce] = [client.randomState(), client.randomNonce()]
     const verifier = client.randomPKCECodeVerifier()
     const parameters = {
-      ...{ redirect_uri: this.#redirectUri, response_type: 'code', scope: this.#config.scopes },
-      ...{ state, nonce, code_challenge: challengeOf(verifier), code_challenge_method: 'S256' },
+      redirect_uri: this.#redirectUri,
+      response_type: 'code',
+      scope: this.#config.scopes,
+      state,
+      nonce,
+      code_challenge: challengeOf(verifier),
+      code_challenge_method: 'S256',
     }
-    const location = await this.#ask(
-      async (provider) => client.buildAuthorizationUrl(provider, parameters).href,
-    ).catch((error) => this.#refuse(error, to))
+    const location = await this.#ask(async (provider) => client.buildAuthorizationUrl(provider, parameters).href).catch(
+      (error) => this.#refuse(error, to),
+    )
     const { return_to, challenge } = to
     const begun = { nonce, verifier, return_to, challenge }
     const options = { audience: `${this.#auth.audience} ${state}`, ttl: cookieSeconds }
@@ -196,7 +201,8 @@ async function identityOf(
   // Security: where the provider does not verify addresses, anyone could enter somebody else's.
   const isUnverified = usernameClaim === 'email' && all.email_verified === false
   return {
-    ...{ issuer, subject }, // Permanent, unlike the name.
+    issuer,
+    subject, // Permanent, unlike the name.
     name: typeof name === 'string' && !isUnverified ? name : '',
     groups: [groups].flat().filter((group) => typeof group === 'string'),
   }
@@ -216,13 +222,16 @@ async function bindUser(users: Users, identity: Identity, role: Role): Promise<U
   const known = await users.find(username)
   if (known && isBound(known) && known.role === role) return known
   return changeUser(users, username, (before) => {
-    if (before && !isActive(before))
-      throw errors.notAllowed(`${username} was removed: ask the operator`)
+    if (before && !isActive(before)) throw errors.notAllowed(`${username} was removed: ask the operator`)
     if (before?.oidc?.subject !== undefined && !isBound(before))
       throw errors.notAllowed(`${username} is another person's: ask the operator`)
     return {
-      ...{ created_at: new Date().toISOString(), id: randomUUID(), ...before },
-      ...{ username, role, oidc: { issuer, subject } },
+      created_at: new Date().toISOString(),
+      id: randomUUID(),
+      ...before,
+      username,
+      role,
+      oidc: { issuer, subject },
     }
   })
 }
@@ -254,7 +263,6 @@ const sendSecret =
 // The provider is unreachable, as opposed to a refusal or an invalid token.
 const isOutage = (error: unknown): boolean =>
   error instanceof TypeError ||
-  (error instanceof client.ClientError &&
-    /^OAUTH_(?:TIMEOUT|RESPONSE_IS_NOT_(?:CONFORM|JSON))$/.test(error.code ?? ''))
+  (error instanceof client.ClientError && /^OAUTH_(?:TIMEOUT|RESPONSE_IS_NOT_(?:CONFORM|JSON))$/.test(error.code ?? ''))
 
 const challengeOf = (verifier: string) => createHash('sha256').update(verifier).digest('base64url')

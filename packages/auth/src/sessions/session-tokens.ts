@@ -111,10 +111,7 @@ export class SessionTokens {
     if (!signed || signed.claims.nbf * 1000 > now()) throw errors.tokenInvalid()
     const { exp, trust, workload } = signed.claims
     if (!mayHaveExpired && exp * 1000 <= now()) throw errors.tokenExpired()
-    const caller =
-      trust === undefined
-        ? await this.#callerOf(signed)
-        : await findWorkload(database, trust, workload)
+    const caller = trust === undefined ? await this.#callerOf(signed) : await findWorkload(database, trust, workload)
     if (!caller) throw errors.tokenInvalid()
     return { ...caller, expiresAt: new Date(exp * 1000) }
   }
@@ -180,7 +177,8 @@ const verifyOptions = {
   requiredClaims: ['iss', 'aud', 'exp'],
   checkTyp: 'JWT',
   cache: false,
-  ...{ ignoreExpiration: true, ignoreNotBefore: true },
+  ignoreExpiration: true,
+  ignoreNotBefore: true,
 }
 const maxWorkloadS = 900
 const maxTokenLength = 8192 // With limits to many domains.

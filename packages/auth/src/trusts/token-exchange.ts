@@ -56,12 +56,7 @@ const exchangeToken = operation({
     'For CI without secrets: a token of the issuer of a trust becomes one of this service, with the rights of the trust. Each is exchanged once. RFC 8693.',
   consumes: [formType],
   body: ExchangeForm,
-  errors: [
-    errors.issuerAway(),
-    tooManyFailures(60),
-    bodyTooLarge(),
-    unsupportedMediaType([formType]),
-  ],
+  errors: [errors.issuerAway(), tooManyFailures(60), bodyTooLarge(), unsupportedMediaType([formType])],
   ...eachAnswer({
     200: { description: 'A token for 15 minutes at most', body: Exchanged },
     400: { description: 'Why not, in the form of OAuth; the log says more.', body: OAuthError },
@@ -72,8 +67,7 @@ const exchangeToken = operation({
 export async function registerTokenExchange(app: App, { database, oneTime, sessions, now }: Auth) {
   const limit = new AttemptLimit(maxRefused, now)
   let loaded: Promise<WorkloadTokens> | undefined
-  const load = () =>
-    (loaded ??= import('./workload-token.ts').then(({ WorkloadTokens }) => new WorkloadTokens()))
+  const load = () => (loaded ??= import('./workload-token.ts').then(({ WorkloadTokens }) => new WorkloadTokens()))
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser(formType, readForm)
@@ -84,8 +78,7 @@ export async function registerTokenExchange(app: App, { database, oneTime, sessi
         request.log.info({ reason: error.message }, 'token of a workload refused')
         return reply.code(400).send(refused)
       }
-      if (error instanceof HttpError && error.errors)
-        return reply.code(400).send(faultOf(error.errors))
+      if (error instanceof HttpError && error.errors) return reply.code(400).send(faultOf(error.errors))
       throw error
     })
     scope.post('/api/auth/token', exchangeToken, async (request, reply) => {
@@ -112,9 +105,7 @@ async function readForm(request: FastifyRequest) {
 }
 
 function faultOf(faults: Fault[]): z.infer<typeof OAuthError> {
-  const isOther = faults.some(
-    ({ path, message }) => path === '/grant_type' && message !== 'is missing',
-  )
+  const isOther = faults.some(({ path, message }) => path === '/grant_type' && message !== 'is missing')
   return {
     error: isOther ? 'unsupported_grant_type' : 'invalid_request',
     error_description: faults.map(({ path, message }) => `${path.slice(1)} ${message}`).join('; '),

@@ -73,8 +73,7 @@ function servicesOf({ service, fields }: Parameters<typeof open>[0], env: NodeJS
 async function add({ opened }: Opened, trust: NewTrust) {
   // Before one of them has it.
   for (const { database } of opened)
-    if ((await listTrusts(database)).some(({ name }) => name === trust.name))
-      throw trustExists(trust.name)
+    if ((await listTrusts(database)).some(({ name }) => name === trust.name)) throw trustExists(trust.name)
   for (const { database } of opened) await addTrust(database, trust, Date.now())
   return `Added the trust ${trust.name} to ${opened.map(({ service }) => service).join(' and ')}\n`
 }

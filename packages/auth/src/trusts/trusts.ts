@@ -1,12 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import {
-  type App,
-  answers,
-  listPage,
-  listSchema,
-  operation,
-  pageQuery,
-} from '@domains-and-files/http'
+import { type App, answers, listPage, listSchema, operation, pageQuery } from '@domains-and-files/http'
 import { isUniqueViolation, name, type Sql, sql } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
@@ -83,31 +76,22 @@ export async function addTrust(database: Sql, trust: NewTrust, now: number): Pro
 
 /** Oldest first. */
 export async function listTrusts(database: Sql): Promise<Trust[]> {
-  const rows = await database.all<{ definition: string }>(
-    sql`select definition from ${table} order by created_at, id`,
-  )
+  const rows = await database.all<{ definition: string }>(sql`select definition from ${table} order by created_at, id`)
   return rows.map(trustOf)
 }
 
 /** Removes a trust: its tokens end at once. */
-export const removeTrust = (database: Sql, id: string) =>
-  database.run(sql`delete from ${table} where id = ${id}`)
+export const removeTrust = (database: Sql, id: string) => database.run(sql`delete from ${table} where id = ${id}`)
 
 async function findTrust(database: Sql, id: string): Promise<Trust | undefined> {
-  const row = await database.get<{ definition: string }>(
-    sql`select definition from ${table} where id = ${id}`,
-  )
+  const row = await database.get<{ definition: string }>(sql`select definition from ${table} where id = ${id}`)
   return row && trustOf(row)
 }
 
 const trustOf = ({ definition }: { definition: string }): Trust => JSON.parse(definition)
 
 /** A workload as a caller. Undefined: its trust was removed. */
-export async function findWorkload(
-  database: Sql,
-  id: string,
-  subject: string,
-): Promise<Caller | undefined> {
+export async function findWorkload(database: Sql, id: string, subject: string): Promise<Caller | undefined> {
   const trust = await findTrust(database, id)
   return (
     trust && {
@@ -164,10 +148,7 @@ const removeOperation = operation({
 })
 
 /** Trusts, for admins. */
-export function registerTrustRoutes(
-  app: App,
-  { database, now }: { database: Sql; now: () => number },
-) {
+export function registerTrustRoutes(app: App, { database, now }: { database: Sql; now: () => number }) {
   // An admin with limits sees only trusts within them.
   const maySee = (caller: Caller, trust: Trust) => findExcess(caller, trust) === undefined
   app.get('/api/trusts', listOperation, async (request) => {

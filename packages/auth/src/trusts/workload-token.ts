@@ -29,27 +29,28 @@ export class WorkloadTokens {
   async verify(token: string, trusts: Trust[], now: number) {
     const issuer = issuerOf(token)
     const ofIssuer = trusts.filter((trust) => trust.issuer === issuer)
-    if (ofIssuer.length === 0)
-      throw new errors.TokenRefusedError(`no trust has the issuer ${issuer}`)
+    if (ofIssuer.length === 0) throw new errors.TokenRefusedError(`no trust has the issuer ${issuer}`)
     const { payload } = await jwtVerify(token, this.#keysOf(issuer), {
-      ...{ issuer, audience: ofIssuer.map(({ audience }) => audience) },
-      ...{ algorithms: ['RS256', 'ES256', 'EdDSA'], requiredClaims: ['exp'] },
-      ...{ clockTolerance: leewayS, currentDate: new Date(now) },
+      issuer,
+      audience: ofIssuer.map(({ audience }) => audience),
+      algorithms: ['RS256', 'ES256', 'EdDSA'],
+      requiredClaims: ['exp'],
+      clockTolerance: leewayS,
+      currentDate: new Date(now),
     }).catch((error: unknown) => {
       throw explain(error, issuer)
     })
     const { sub: subject, iat = 0, exp = 0, jti } = payload
-    if (iat > now / 1000 + leewayS)
-      throw new errors.TokenRefusedError('it was issued in the future')
+    if (iat > now / 1000 + leewayS) throw new errors.TokenRefusedError('it was issued in the future')
     if (typeof subject !== 'string' || !/^[^\p{Cc}\p{Cs}]{1,500}$/u.test(subject))
       throw new errors.TokenRefusedError('it has no usable sub')
     const [trust] = ofIssuer
       .filter((each) => admits(each, payload))
       .sort((one, other) => Object.keys(other.claims).length - Object.keys(one.claims).length)
-    if (!trust)
-      throw new errors.TokenRefusedError(`no trust has the audience and claims of ${subject}`)
+    if (!trust) throw new errors.TokenRefusedError(`no trust has the audience and claims of ${subject}`)
     return {
-      ...{ trust, subject },
+      trust,
+      subject,
       // Without the signature, which has several base64url spellings; the signed part has one.
       identity: jti ? `jti ${issuer} ${jti}` : `jws ${token.slice(0, token.lastIndexOf('.'))}`,
       endsAt: Math.min(Math.ceil((exp + leewayS) * 1000), Number.MAX_SAFE_INTEGER),
@@ -100,9 +101,7 @@ function issuerOf(token: string): string {
 
 const admits = ({ audience, claims }: Trust, payload: JWTPayload) =>
   [payload.aud].flat().includes(audience) &&
-  Object.entries(claims).every(
-    ([claim, wanted]) => Object.hasOwn(payload, claim) && payload[claim] === wanted,
-  )
+  Object.entries(claims).every(([claim, wanted]) => Object.hasOwn(payload, claim) && payload[claim] === wanted)
 
 // jose gives faults of the token specific codes. Otherwise the keys could not be fetched, or are invalid.
 function explain(cause: unknown, issuer: string): Error {

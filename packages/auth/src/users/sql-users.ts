@@ -21,16 +21,12 @@ export class SqlUsers implements Users {
   }
 
   async find(username: string) {
-    const row = await this.#database.get<Row>(
-      sql`select definition from ${usersTable} where username = ${username}`,
-    )
+    const row = await this.#database.get<Row>(sql`select definition from ${usersTable} where username = ${username}`)
     return row && activeUserOf(row)
   }
 
   async first() {
-    const row = await this.#database.get<Row>(
-      sql`select definition from ${usersTable} order by position limit 1`,
-    )
+    const row = await this.#database.get<Row>(sql`select definition from ${usersTable} order by position limit 1`)
     return row && userOf(row)
   }
 
@@ -47,8 +43,7 @@ export class SqlUsers implements Users {
         if (!after.some((user) => user.username === username))
           await transaction.run(sql`delete from ${usersTable} where username = ${username}`)
       for (const user of after)
-        if (!before.some((each) => isDeepStrictEqual(each, user)))
-          await storeUser(transaction, user)
+        if (!before.some((each) => isDeepStrictEqual(each, user))) await storeUser(transaction, user)
     })
   }
 }

@@ -1,12 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import {
-  type App,
-  answers,
-  listPage,
-  listSchema,
-  operation,
-  pageQuery,
-} from '@domains-and-files/http'
+import { type App, answers, listPage, listSchema, operation, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
@@ -56,9 +49,7 @@ const UserChange = z
     invite: z
       .literal(true)
       .optional()
-      .describe(
-        'a new invitation, after a forgotten password or an expired invitation: the response has it',
-      ),
+      .describe('a new invitation, after a forgotten password or an expired invitation: the response has it'),
   })
   .refine((change) => Object.keys(change).length > 0, 'must change something')
   .meta({ id: 'UserChange', examples: [{ role: 'viewer' }] })
@@ -76,8 +67,7 @@ const listUsers = operation({
   access: 'admin',
   operationId: 'listUsers',
   summary: 'List users',
-  description:
-    'In the order in which they were added; an admin with limits sees those within them.',
+  description: 'In the order in which they were added; an admin with limits sees those within them.',
   querystring: z.strictObject(pageQuery(50, 200)),
   ...answers(200, 'The users', listSchema('UserList', 'users', UserRecord)),
 })
@@ -88,10 +78,7 @@ const createUser = operation({
   summary: 'Add a user',
   description: 'With a password, or with an invitation by which the person sets one.',
   body: NewUser,
-  errors: [
-    errors.weakPassword('A password must have at least 10 characters'),
-    errors.userExists('alice'),
-  ],
+  errors: [errors.weakPassword('A password must have at least 10 characters'), errors.userExists('alice')],
   ...answers(201, 'The user, and an invitation if there is no password', CreatedUser),
 })
 
@@ -146,9 +133,7 @@ function serveChanges(app: App, { users, database, hashes, now }: Auth) {
     if (password !== undefined) await requireStrongPassword(password, username)
     const { code, invite } = createInvite(now())
     const isInvited = password === undefined
-    const credentials = isInvited
-      ? { invite }
-      : { password: await hashes(() => hashPassword(password)) }
+    const credentials = isInvited ? { invite } : { password: await hashes(() => hashPassword(password)) }
     const user = await addUser(users, { ...wanted, ...credentials }, now())
     request.log.info({ username, role }, 'user added')
     return reply.code(201).send({ ...describe(user), ...(isInvited && { invite: code }) })
@@ -197,8 +182,7 @@ const changeOther = <Changed extends User | undefined>(
   })
 
 // An admin with limits sees only users within them.
-const maySee = (caller: Caller, user: User) =>
-  isActive(user) && findUserExcess(caller, user) === undefined
+const maySee = (caller: Caller, user: User) => isActive(user) && findUserExcess(caller, user) === undefined
 
 // Limits of single sign-on cover this service only, while local users also have rights in the other one.
 const findUserExcess = (caller: Caller, wanted: Parameters<typeof findExcess>[1]) =>
@@ -206,15 +190,16 @@ const findUserExcess = (caller: Caller, wanted: Parameters<typeof findExcess>[1]
     ? 'An admin of single sign-on with limits manages no users'
     : findExcess(caller, wanted)
 
-function describe(
-  user: User,
-  logins?: Awaited<ReturnType<typeof findLogins>>,
-): z.input<typeof UserRecord> {
+function describe(user: User, logins?: Awaited<ReturnType<typeof findLogins>>): z.input<typeof UserRecord> {
   const { username, created_at = null } = user
   const { at, rights } = logins?.get(username) ?? {}
   const { role, ...limits } = { ...user, ...rights }
   return {
-    ...{ username, role, ...describeLimits(limits), source: sourceOf(username), created_at },
+    username,
+    role,
+    ...describeLimits(limits),
+    source: sourceOf(username),
+    created_at,
     last_login_at: at === undefined ? null : new Date(at).toISOString(),
   }
 }

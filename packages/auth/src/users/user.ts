@@ -53,9 +53,7 @@ export const User = z
     domains: Domains.optional(),
     folders: Folders.optional(),
     writes: Writes.optional(),
-    invite: z
-      .strictObject({ digest: z.string().regex(/^[0-9a-f]{64}$/), expires_at: z.iso.datetime() })
-      .optional(),
+    invite: z.strictObject({ digest: z.string().regex(/^[0-9a-f]{64}$/), expires_at: z.iso.datetime() }).optional(),
     created_at: z.iso.datetime().optional(),
     /** Distinguishes a user from an earlier one of that name. Absent in files written by hand. */
     id: z.string().optional(),
@@ -73,8 +71,7 @@ export const User = z
       .optional(),
   })
   .refine(
-    ({ username, oidc }) =>
-      oidc ? username.startsWith(oidcPrefix) : LocalUsername.safeParse(username).success,
+    ({ username, oidc }) => (oidc ? username.startsWith(oidcPrefix) : LocalUsername.safeParse(username).success),
     { path: ['username'], error: 'must not begin with oidc: or trust:' },
   )
 
@@ -132,11 +129,7 @@ export function withoutAccess(username: string, user?: User): User | undefined {
 }
 
 /** The user with a new password, which ends its invitation and all its sessions except `session`. */
-export function withPassword(
-  { invite: _, kept: __, ...user }: User,
-  password: string,
-  session?: string,
-): User {
+export function withPassword({ invite: _, kept: __, ...user }: User, password: string, session?: string): User {
   const changed = { ...user, password }
   return session === undefined ? changed : { ...changed, kept: keptSessionOf(changed, session) }
 }

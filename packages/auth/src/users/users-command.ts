@@ -83,21 +83,13 @@ const open: Program<Stored>['open'] = async ({ verb, service }, env) => {
 
 type Stored = { users: Users }
 
-async function addWithPassword(
-  { users }: Stored,
-  added: z.infer<typeof AddedUser>,
-  line: CommandLine,
-) {
+async function addWithPassword({ users }: Stored, added: z.infer<typeof AddedUser>, line: CommandLine) {
   const password = await hashNewPassword(added.username, line)
   await addUser(users, { ...added, password }, Date.now())
   return `Added ${added.username} as ${added.role}\n`
 }
 
-async function changePassword(
-  { users }: Stored,
-  { username }: { username: string },
-  line: CommandLine,
-) {
+async function changePassword({ users }: Stored, { username }: { username: string }, line: CommandLine) {
   const password = await hashNewPassword(username, line)
   await changeUser(users, username, (user) => withPassword(expectUser(user, username), password))
   return `Changed the password of ${username}; they are logged out everywhere, their API tokens stay valid\n`

@@ -105,9 +105,7 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
     const { tokens, create } = begin()
     const { text } = await create()
 
-    await database.run(
-      sql`update ${tokensTable} set definition = replace(definition, '"digest":"', '"digest":"0')`,
-    )
+    await database.run(sql`update ${tokensTable} set definition = replace(definition, '"digest":"', '"digest":"0')`)
 
     await expect(tokens.verify(text, address)).rejects.toMatchObject({ code: 'unauthorized' })
   })
@@ -147,9 +145,7 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
 
     await tokens.verify(text, address)
 
-    await expect
-      .poll(async () => (await elsewhere.list())[0]?.last_used_at)
-      .toBe('2026-11-20T19:20:00.500Z')
+    await expect.poll(async () => (await elsewhere.list())[0]?.last_used_at).toBe('2026-11-20T19:20:00.500Z')
   })
 
   test('a name is taken once for an owner, and freed by the end of its token', async () => {
@@ -232,9 +228,7 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
     const { tokens, create, clock } = begin()
     const { text, token } = await create({ expires_in: 60 })
     const without = JSON.stringify({ expires_at: token.expires_at }).slice(1, -1)
-    await database.run(
-      sql`update ${tokensTable} set definition = replace(definition, ${`${without},`}, '')`,
-    )
+    await database.run(sql`update ${tokensTable} set definition = replace(definition, ${`${without},`}, '')`)
 
     expect((await tokens.list())[0]?.expires_at).toBe(token.expires_at)
     clock.ms += 60_000

@@ -4,8 +4,7 @@ import { expect, test } from 'vitest'
 import { createToken, digestOf, prefixOf } from '../../src/api-tokens/token-format.ts'
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const numberOf = (text: string) =>
-  [...text].reduce((value, digit) => value * 62 + digits.indexOf(digit), 0)
+const numberOf = (text: string) => [...text].reduce((value, digit) => value * 62 + digits.indexOf(digit), 0)
 
 test('a token is a prefix, 32 random digits, and the CRC-32 of both', () => {
   const token = createToken('ds_')
@@ -32,12 +31,9 @@ test('a typo in any place is rejected', () => {
   )
 })
 
-test.each(['', 'ds_', `${createToken('ds_')}x`, ` ${createToken('ds_')}`, 'a.b.c'])(
-  '%j is not a token',
-  (text) => {
-    expect(prefixOf(text)).toBeUndefined()
-  },
-)
+test.each(['', 'ds_', `${createToken('ds_')}x`, ` ${createToken('ds_')}`, 'a.b.c'])('%j is not a token', (text) => {
+  expect(prefixOf(text)).toBeUndefined()
+})
 
 test('the digest is SHA-256 in hex', () => {
   expect(digestOf('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')

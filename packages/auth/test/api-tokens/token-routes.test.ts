@@ -124,9 +124,7 @@ test('only an admin creates a token that never expires', async () => {
 
   expect(editor).toMatchObject({ status: 403, code: 'forbidden' })
   expect(admin).toMatchObject({ status: 201, body: { expires_at: null } })
-  expect(
-    (await service.call('/api/auth/me', { token: admin.body.token })).body.expires_at,
-  ).toBeNull()
+  expect((await service.call('/api/auth/me', { token: admin.body.token })).body.expires_at).toBeNull()
 })
 
 test.each([
@@ -228,8 +226,7 @@ test('from outside its networks a token is as good as unknown', async () => {
   await using service = await start({ trustProxy: true })
   const { token } = await service.createToken('edda', { networks: ['192.0.2.0/24'] })
 
-  const from = (address: string) =>
-    service.call('/view', { token, headers: { 'x-forwarded-for': address } })
+  const from = (address: string) => service.call('/view', { token, headers: { 'x-forwarded-for': address } })
   const [inside, outside] = [await from('192.0.2.9:4711'), await from('198.51.100.9')]
   const unknown = await service.call('/view', { token: makeToken('ds_') })
 
@@ -284,8 +281,7 @@ test('last_used_at is written at most once a minute', async () => {
   await using service = await start()
   const { token } = await service.createToken('edda')
   const owner = { token: await service.tokenOf('edda') }
-  const lastUsed = async () =>
-    (await service.call('/api/tokens', owner)).body.tokens[0].last_used_at
+  const lastUsed = async () => (await service.call('/api/tokens', owner)).body.tokens[0].last_used_at
 
   await service.call('/view', { token })
   await expect.poll(lastUsed).toBe('2026-11-20T19:20:00.500Z')
@@ -318,9 +314,7 @@ test('a token limited to records passes only routes that enforce its limits', as
   expect(await statusesOf(reading)).toEqual([200, 403, 200])
   expect(await statusesOf(powerless)).toEqual([403, 403, 403])
   const refused = await service.call('/edit', { token: alone.token, method: 'PUT' })
-  expect(refused.body.detail).toBe(
-    'This token may read and write only _acme-challenge TXT, not PUT /edit',
-  )
+  expect(refused.body.detail).toBe('This token may read and write only _acme-challenge TXT, not PUT /edit')
 })
 
 test('the log names the owner and the token, and never the secret', async () => {
@@ -353,8 +347,7 @@ test('a name that one has given already is refused', async () => {
 test('the 201st token of an owner is refused', async () => {
   await using service = await start()
   const owner = callerOfUser(await makeUser('edda', { role: 'editor' }))
-  for (let count = 0; count < 200; count += 1)
-    await service.apiTokens.create(owner, { name: `token ${count}` })
+  for (let count = 0; count < 200; count += 1) await service.apiTokens.create(owner, { name: `token ${count}` })
 
   const answer = await service.call('/api/tokens', {
     ...post({ name: 'one more' }),

@@ -73,11 +73,7 @@ test.each([
   [['add', 'domain', 'ci', '--owner', 'nobody'], 2, '--owner must name a user'],
   [['add', 'domain', '--owner', 'adam'], 2, 'Usage: tokens add <service> <name>'],
   [['add', 'other', 'ci', '--owner', 'adam'], 2, 'Name the service'],
-  [
-    ['add', 'static', 'ci', '--owner', 'vera', '--role', 'editor'],
-    1,
-    'at most your own role, viewer',
-  ],
+  [['add', 'static', 'ci', '--owner', 'vera', '--role', 'editor'], 1, 'at most your own role, viewer'],
   [['add', 'static', 'ci', '--owner', 'vera', '--role', 'root'], 2, 'role must be one of'],
   [['add', 'static', 'ci', '--owner', 'vera', '--expires', 'soon'], 2, 'expires_in must be'],
   [['add', 'static', 'ci', '--owner', 'adam', '--record', 'home:A'], 2, '--record'],
@@ -120,9 +116,7 @@ test('--for registrar makes an editor, and prints the settings of each tool with
   const [secret = ''] = added.stdout.split('\n')
   expect(secret).toMatch(/^ds_\w{38}$/)
   expect(added.stdout.split(secret)).toHaveLength(9)
-  expect(added.stdout).toContain(
-    '"BaseURL":"https://dns.example.net/integrations/registrar/xml.response"',
-  )
+  expect(added.stdout).toContain('"BaseURL":"https://dns.example.net/integrations/registrar/xml.response"')
   for (const tool of ['DNSControl', 'Terraform', 'Caddy', 'lego', 'certbot', 'acme.sh', 'curl'])
     expect(added.stdout).toContain(tool)
   expect(token).toMatchObject({ name: 'terraform', role: 'editor', replace: true })

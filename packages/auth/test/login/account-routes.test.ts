@@ -14,8 +14,7 @@ describe.each(forms)('accounts in %s', (_name, begin) => {
 
   const changePassword = (token: string | undefined, body: object) =>
     service.send('POST', '/api/auth/password', body, token)
-  const statusOf = async (token: string, at = service.other) =>
-    (await at.call('/view', { token })).status
+  const statusOf = async (token: string, at = service.other) => (await at.call('/view', { token })).status
 
   test('a changed password counts at once; other logins end, this one stays, everywhere', async () => {
     const [here, elsewhere] = [await service.tokenOf('vera'), await service.tokenOf('vera')]
@@ -160,9 +159,7 @@ test('a password that somebody else changes while the old one is verified stays 
   const token = await service.tokenOf('vera')
   const { password } = await makeUser('other')
   meanwhile = () =>
-    service.users.update((all) =>
-      all.map((user) => (user.username === 'vera' ? { ...user, password } : user)),
-    )
+    service.users.update((all) => all.map((user) => (user.username === 'vera' ? { ...user, password } : user)))
 
   const body = { current: "vera's words", new: words }
   const refused = await service.send('POST', '/api/auth/password', body, token)

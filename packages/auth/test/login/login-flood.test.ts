@@ -83,15 +83,11 @@ test('an unknown username is limited like a known one', async () => {
 
 test('by default a network has 30 failed logins and a username 200', async () => {
   await using service = await start({ trustProxy: true, verify: async () => false })
-  const statusesOf = async (
-    times: number,
-    run: (index: number) => ReturnType<typeof service.login>,
-  ) => (await repeat(times, run)).map(({ status }) => status)
+  const statusesOf = async (times: number, run: (index: number) => ReturnType<typeof service.login>) =>
+    (await repeat(times, run)).map(({ status }) => status)
 
   const network = await statusesOf(31, (index) => service.login(`x${index}`, 'wrong', '192.0.2.1'))
-  const username = await statusesOf(201, (index) =>
-    service.login('adam', 'wrong', `198.51.100.${index}`),
-  )
+  const username = await statusesOf(201, (index) => service.login('adam', 'wrong', `198.51.100.${index}`))
 
   expect(network).toEqual([...Array(30).fill(401), 429])
   expect(username).toEqual([...Array(200).fill(401), 429])
@@ -110,9 +106,7 @@ test('a port in X-Forwarded-For does not make another client', async () => {
   await using service = await start({ trustProxy: true })
 
   const v4 = await repeat(11, (index) => service.login('adam', 'x', `192.0.2.1:${4000 + index}`))
-  const v6 = await repeat(11, (index) =>
-    service.login('edda', 'x', `[2001:db8::1]:${4000 + index}`),
-  )
+  const v6 = await repeat(11, (index) => service.login('edda', 'x', `[2001:db8::1]:${4000 + index}`))
 
   expect([v4.at(-1)?.status, v6.at(-1)?.status]).toEqual([429, 429])
 })
@@ -156,9 +150,7 @@ test('concurrent attempts cannot pass the limit', async () => {
   }
   await using service = await start({ verify })
 
-  const answers = await Promise.all(
-    Array.from({ length: 30 }, () => service.login('adam', 'not it')),
-  )
+  const answers = await Promise.all(Array.from({ length: 30 }, () => service.login('adam', 'not it')))
 
   expect(answers.filter(({ status }) => status === 401)).toHaveLength(10)
   expect(answers.filter(({ status }) => status === 429)).toHaveLength(20)

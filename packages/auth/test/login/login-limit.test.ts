@@ -98,10 +98,7 @@ describe.each(limitFactories)('login limits in %s', async (_name, open) => {
     await fail('adam', '192.0.2.1', { times: 2 })
     let isMade = false
 
-    const attempt = limit.run(
-      { username: 'adam', isUser: true, address: '192.0.2.1' },
-      async () => (isMade = true),
-    )
+    const attempt = limit.run({ username: 'adam', isUser: true, address: '192.0.2.1' }, async () => (isMade = true))
 
     expect(await secondsOf(attempt)).toBeGreaterThan(1)
     expect(isMade).toBe(false)

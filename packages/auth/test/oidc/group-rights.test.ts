@@ -12,11 +12,7 @@ test.each([
   [['unknown'], 'folders', { role: 'viewer' }],
   [['ops', 'shop'], 'domains', { role: 'admin' }],
   [['shop'], 'domains', { role: 'editor', domains: ['example.com', '*.example.net'] }],
-  [
-    ['shop', 'shop two'],
-    'domains',
-    { role: 'editor', domains: ['example.com', '*.example.net', 'example.org'] },
-  ],
+  [['shop', 'shop two'], 'domains', { role: 'editor', domains: ['example.com', '*.example.net', 'example.org'] }],
   [['shop', 'free'], 'domains', { role: 'editor' }],
   [['shop'], 'folders', { role: 'viewer' }],
   [['web'], 'folders', { role: 'editor', folders: ['docs/', 'site/'] }],

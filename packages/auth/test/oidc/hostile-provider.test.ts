@@ -44,7 +44,9 @@ beforeAll(async () => {
       '/userinfo': () => answers.userinfo(),
       '/jwks': () => ({ keys: [{ ...jwk, kid: 'known', alg: 'RS256', use: 'sig' }] }),
       '/token': async () => ({
-        ...{ access_token: 'x', token_type: 'Bearer', id_token: await answers.idToken() },
+        access_token: 'x',
+        token_type: 'Bearer',
+        id_token: await answers.idToken(),
       }),
     }
     request.resume()
@@ -54,12 +56,13 @@ beforeAll(async () => {
   })
   const { url } = server
   metadata = {
-    ...{ issuer: url, authorization_endpoint: `${url}/auth`, token_endpoint: `${url}/token` },
-    ...{
-      jwks_uri: `${url}/jwks`,
-      id_token_signing_alg_values_supported: ['RS256', 'HS256', 'none'],
-    },
-    ...{ response_types_supported: ['code'], subject_types_supported: ['public'] },
+    issuer: url,
+    authorization_endpoint: `${url}/auth`,
+    token_endpoint: `${url}/token`,
+    jwks_uri: `${url}/jwks`,
+    id_token_signing_alg_values_supported: ['RS256', 'HS256', 'none'],
+    response_types_supported: ['code'],
+    subject_types_supported: ['public'],
   }
   service = await start({ oidc: oidcConfig(url) })
 })
@@ -79,8 +82,14 @@ async function logInWith(
   const asked = new URL(provider).searchParams
   const iat = Math.floor(Date.now() / 1000)
   const claims = {
-    ...{ iss: server.url, aud: 'service', sub: 'm1', iat, exp: iat + 300 },
-    ...{ nonce: asked.get('nonce'), preferred_username: 'mallory', groups: ['ops'] },
+    iss: server.url,
+    aud: 'service',
+    sub: 'm1',
+    iat,
+    exp: iat + 300,
+    nonce: asked.get('nonce'),
+    preferred_username: 'mallory',
+    groups: ['ops'],
     ...change,
   }
   answers.idToken = () => makeToken(claims)
@@ -110,11 +119,7 @@ test('name and groups are those of the ID token, and what it lacks is from useri
 })
 
 const now = Math.floor(Date.now() / 1000)
-const cases: [
-  string,
-  Record<string, unknown>,
-  ((claims: JWTPayload) => Promise<string> | string)?,
-][] = [
+const cases: [string, Record<string, unknown>, ((claims: JWTPayload) => Promise<string> | string)?][] = [
   ['is not signed', {}, unsigned],
   ['is signed with the public key as a secret', {}, confused],
   ['is signed by another key', {}, (claims) => sign(claims, { key: foreignKey })],
@@ -173,13 +178,13 @@ test('logins and callbacks are limited by the network of the client: each callba
   const redeem = () => at.send('POST', '/api/auth/oidc/token', json)
 
   const statuses = new Set<number>()
-  for (let count = 0; count < 300; count += 1)
-    statuses.add((await from('192.0.2.1', callback)).status)
+  for (let count = 0; count < 300; count += 1) statuses.add((await from('192.0.2.1', callback)).status)
   for (let count = 0; count < 300; count += 1) statuses.add((await redeem()).status)
 
   expect(statuses).toEqual(new Set([400, 401]))
   expect(await from('192.0.2.1', callback)).toMatchObject({
-    ...{ status: 429, code: 'too_many_requests' },
+    status: 429,
+    code: 'too_many_requests',
   })
   const query = new URLSearchParams({ return_to: 'http://127.0.0.1:1/', challenge: 'c'.repeat(43) })
   expect((await from('192.0.2.1', `/api/auth/oidc/login?${query}`)).status).toBe(429)

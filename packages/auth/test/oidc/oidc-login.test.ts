@@ -1,13 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import {
-  begin,
-  challengeOf,
-  logIn,
-  oidcConfig,
-  returnTo,
-  startProvider,
-  startSignOn,
-} from '../support/openid.ts'
+import { begin, challengeOf, logIn, oidcConfig, returnTo, startProvider, startSignOn } from '../support/openid.ts'
 import { forms, start } from '../support/start.ts'
 
 const accounts = {
@@ -44,12 +36,7 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
   })
 
   test('a browser brings its client a code for the error of a failed login', async () => {
-    const { status, location, code, verifier } = await logIn(
-      at.service,
-      'd1',
-      at.service,
-      'text/html',
-    )
+    const { status, location, code, verifier } = await logIn(at.service, 'd1', at.service, 'text/html')
 
     expect([status, location?.startsWith(returnTo)]).toEqual([302, true])
     expect(await at.redeem(code, verifier)).toMatchObject({ status: 403, code: 'not_allowed' })
@@ -85,9 +72,7 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
     const late = await begin(at.service)
     at.service.clock.ms += 600_000
     const state = new URL(late.provider).searchParams.get('state')
-    const { response } = await late.browse(
-      `${at.service.url}/api/auth/oidc/callback?code=x&state=${state}`,
-    )
+    const { response } = await late.browse(`${at.service.url}/api/auth/oidc/callback?code=x&state=${state}`)
     expect(response.status).toBe(400)
   })
 
@@ -123,22 +108,21 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
     const query = new URLSearchParams({ return_to: to, challenge: challengeOf('x') })
 
     expect(await at.service.call(`/api/auth/oidc/login?${query}`)).toMatchObject({
-      ...{ status: 400, code: 'validation_failed' },
+      status: 400,
+      code: 'validation_failed',
       body: { errors: [{ path: '/query/return_to' }] },
     })
   })
 
-  test.each([{}, { challenge: 'plain' }])(
-    'no login begins with %j as its challenge',
-    async (sent) => {
-      const query = new URLSearchParams({ return_to: 'https://console.test/', ...sent })
+  test.each([{}, { challenge: 'plain' }])('no login begins with %j as its challenge', async (sent) => {
+    const query = new URLSearchParams({ return_to: 'https://console.test/', ...sent })
 
-      expect(await at.service.call(`/api/auth/oidc/login?${query}`)).toMatchObject({
-        ...{ status: 400, code: 'validation_failed' },
-        body: { errors: [{ path: '/query/challenge' }] },
-      })
-    },
-  )
+    expect(await at.service.call(`/api/auth/oidc/login?${query}`)).toMatchObject({
+      status: 400,
+      code: 'validation_failed',
+      body: { errors: [{ path: '/query/challenge' }] },
+    })
+  })
 
   test.each(['https://console.test/', 'https://console.test/a?b=c', 'http://[::1]:49152/'])(
     'a login returns to %s',
@@ -162,8 +146,7 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
     const log = JSON.stringify(at.service.lines())
 
     expect(log).toContain('/api/auth/oidc/callback')
-    for (const secret of [code, new URL(callback).searchParams.get('code') ?? ''])
-      expect(log).not.toContain(secret)
+    for (const secret of [code, new URL(callback).searchParams.get('code') ?? '']) expect(log).not.toContain(secret)
   })
 })
 
@@ -191,7 +174,8 @@ test('passwords can be switched off, and the ways to log in are told', async () 
   expect(await service.login('vera')).toMatchObject({ status: 403, code: 'password_login_off' })
   const invited = { username: 'vera', invite: 'x', new: 'words of an invited person' }
   expect(await service.send('POST', '/api/auth/password', invited)).toMatchObject({
-    ...{ status: 403, code: 'password_login_off' },
+    status: 403,
+    code: 'password_login_off',
   })
   expect((await service.call('/api/auth/methods')).body).toEqual({
     password: false,

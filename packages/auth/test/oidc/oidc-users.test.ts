@@ -35,7 +35,9 @@ describe.each(forms)('users of single sign-on, stored in %s', (_name, open) => {
           domains: ['example.com', '*.co.uk'],
         }),
         expect.objectContaining({
-          ...{ username: 'oidc:vera', source: 'oidc', role: 'viewer' },
+          username: 'oidc:vera',
+          source: 'oidc',
+          role: 'viewer',
           last_login_at: expect.any(String),
         }),
       ]),
@@ -64,23 +66,13 @@ describe.each(forms)('users of single sign-on, stored in %s', (_name, open) => {
 
   test('a removed user is logged out, barred until it is allowed, and gets nothing back', async () => {
     const { body: bob } = await at.signOn('b1')
-    const api = await at.service.send(
-      'POST',
-      '/api/tokens',
-      { name: 'of bob', role: 'admin' },
-      bob.access_token,
-    )
+    const api = await at.service.send('POST', '/api/tokens', { name: 'of bob', role: 'admin' }, bob.access_token)
     const admin = await at.service.tokenOf('adam')
     const status = async (token: string) =>
       (await at.service.other.send('GET', '/api/auth/me', undefined, token)).status
     expect([await status(bob.access_token), await status(api.body.token)]).toEqual([200, 200])
 
-    const byItself = await at.service.send(
-      'DELETE',
-      '/api/users/oidc:bob',
-      undefined,
-      bob.access_token,
-    )
+    const byItself = await at.service.send('DELETE', '/api/users/oidc:bob', undefined, bob.access_token)
     expect(byItself).toMatchObject({ status: 409, code: 'last_admin' })
     const removed = await at.service.send('DELETE', '/api/users/oidc:bob', undefined, admin)
 
@@ -90,9 +82,7 @@ describe.each(forms)('users of single sign-on, stored in %s', (_name, open) => {
     expect([await status(bob.access_token), await status(api.body.token)]).toEqual([401, 401])
     expect((await logIn(at.service, 'b1')).status).toBe(403)
     await at.service.users.update((users) =>
-      users.map((user) =>
-        user.oidc ? { ...user, oidc: { ...user.oidc, is_barred: false } } : user,
-      ),
+      users.map((user) => (user.oidc ? { ...user, oidc: { ...user.oidc, is_barred: false } } : user)),
     )
     expect((await at.signOn('b1')).status).toBe(200)
     expect([await status(bob.access_token), await status(api.body.token)]).toEqual([401, 401])
@@ -101,12 +91,7 @@ describe.each(forms)('users of single sign-on, stored in %s', (_name, open) => {
   test('rights are those of the login until its token ends, and those of the last one for API tokens', async () => {
     const account = accounts.b1
     const { body: before } = await at.signOn('b1')
-    const api = await at.service.send(
-      'POST',
-      '/api/tokens',
-      { name: 'rights', role: 'admin' },
-      before.access_token,
-    )
+    const api = await at.service.send('POST', '/api/tokens', { name: 'rights', role: 'admin' }, before.access_token)
     account.groups = ['staff']
     const { body: after } = await at.signOn('b1').finally(() => {
       account.groups = ['ops']
@@ -122,12 +107,7 @@ describe.each(forms)('users of single sign-on, stored in %s', (_name, open) => {
     const admin = await at.service.tokenOf('adam')
 
     const changed = await at.service.send('PATCH', '/api/users/oidc:bob', { role: 'viewer' }, admin)
-    const added = await at.service.send(
-      'POST',
-      '/api/users',
-      { username: 'oidc:eve', role: 'admin' },
-      admin,
-    )
+    const added = await at.service.send('POST', '/api/users', { username: 'oidc:eve', role: 'admin' }, admin)
 
     expect(changed).toMatchObject({ status: 409, code: 'rights_elsewhere' })
     expect(added).toMatchObject({ status: 400, code: 'validation_failed' })
@@ -135,8 +115,7 @@ describe.each(forms)('users of single sign-on, stored in %s', (_name, open) => {
 
   test('an admin of a group with limits manages no users, who could count in the other service', async () => {
     const { body } = await at.signOn('l1')
-    const send = (method: string, path: string, json?: object) =>
-      at.service.send(method, path, json, body.access_token)
+    const send = (method: string, path: string, json?: object) => at.service.send(method, path, json, body.access_token)
     const user = { username: 'helper', role: 'admin', domains: ['example.com'] }
 
     expect(body.user).toMatchObject({ role: 'admin', domains: ['example.com'] })

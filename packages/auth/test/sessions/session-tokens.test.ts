@@ -7,30 +7,18 @@ const base64url = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 const invalid = `${realm}, error="invalid_token", error_description="The token is not valid here"`
 
 test.each([
-  [
-    'alg none, unsigned',
-    (token) => `${forge(token, { header: { alg: 'none' } }).replace(/[^.]+$/, '')}`,
-  ],
+  ['alg none, unsigned', (token) => `${forge(token, { header: { alg: 'none' } }).replace(/[^.]+$/, '')}`],
   ['alg none, signed', (token) => forge(token, { header: { alg: 'none' } })],
   ['alg nOnE, signed', (token) => forge(token, { header: { alg: 'nOnE' } })],
   ['no signature', (token) => token.replace(/[^.]+$/, '')],
   ['two parts', (token) => token.replace(/\.[^.]+$/, '')],
   ['four parts', (token) => `${token}.${token}`],
-  [
-    'HS512 with the right key',
-    (token) => forge(token, { header: { alg: 'HS512' }, hash: 'sha512' }),
-  ],
-  [
-    'HS384 with the right key',
-    (token) => forge(token, { header: { alg: 'HS384' }, hash: 'sha384' }),
-  ],
+  ['HS512 with the right key', (token) => forge(token, { header: { alg: 'HS512' }, hash: 'sha512' })],
+  ['HS384 with the right key', (token) => forge(token, { header: { alg: 'HS384' }, hash: 'sha384' })],
   ['RS256 over an HMAC', (token) => forge(token, { header: { alg: 'RS256' } })],
   ['no alg', (token) => forge(token, { header: { alg: undefined } })],
   ['another typ', (token) => forge(token, { header: { typ: 'at+jwt' } })],
-  [
-    'an unknown critical header',
-    (token) => forge(token, { header: { crit: ['b64'], b64: false } }),
-  ],
+  ['an unknown critical header', (token) => forge(token, { header: { crit: ['b64'], b64: false } })],
   ['another key', (token) => forge(token, { key: 'another secret of 32 bytes or more' })],
   [
     'another spelling of its signature',
@@ -40,8 +28,7 @@ test.each([
   ['an empty key', (token) => forge(token, { key: '' })],
   [
     'its own key in the header',
-    (token) =>
-      forge(token, { header: { jwk: { kty: 'oct', k: 'AAAA' }, kid: '/dev/null' }, key: '\0\0\0' }),
+    (token) => forge(token, { header: { jwk: { kty: 'oct', k: 'AAAA' }, kid: '/dev/null' }, key: '\0\0\0' }),
   ],
   ['another audience', (token) => forge(token, { claims: { aud: 'other-service' } })],
   ['no audience', (token) => forge(token, { claims: { aud: undefined } })],
@@ -64,18 +51,15 @@ test.each([
   ['more than 8 KiB', (token) => forge(token, { claims: { more: 'x'.repeat(8000) } })],
   ['no JSON inside', () => 'YQ.YQ.YQ'],
   ['no base64', () => '*.*.*'],
-] satisfies [string, (token: string) => string][])(
-  'a token with %s is refused',
-  async (_name, change) => {
-    await using service = await start()
-    const token = change(await service.tokenOf('vera'))
+] satisfies [string, (token: string) => string][])('a token with %s is refused', async (_name, change) => {
+  await using service = await start()
+  const token = change(await service.tokenOf('vera'))
 
-    const answer = await service.call('/view', { token })
+  const answer = await service.call('/view', { token })
 
-    expect(answer).toMatchObject({ status: 401, code: 'unauthorized' })
-    expect(answer.headers.get('www-authenticate')).toBe(invalid)
-  },
-)
+  expect(answer).toMatchObject({ status: 401, code: 'unauthorized' })
+  expect(answer.headers.get('www-authenticate')).toBe(invalid)
+})
 
 test.each([
   ['nothing else', {}],
@@ -160,14 +144,9 @@ test('a changed password ends the tokens of that user, and of no other', async (
   const [vera, edda] = [await service.tokenOf('vera'), await service.tokenOf('edda')]
   const password = await hashPassword('other words', weak)
 
-  const people = service.people.map((user) =>
-    user.username === 'vera' ? { ...user, password } : user,
-  )
+  const people = service.people.map((user) => (user.username === 'vera' ? { ...user, password } : user))
   await writeUsers(service.file, people)
-  const answers = [
-    await service.call('/view', { token: vera }),
-    await service.call('/view', { token: edda }),
-  ]
+  const answers = [await service.call('/view', { token: vera }), await service.call('/view', { token: edda })]
 
   expect(answers.map(({ status }) => status)).toEqual([401, 200])
 })
@@ -183,12 +162,7 @@ test('a new role counts at once, up and down, without a new token', async () => 
     return (await service.call('/edit', { token, method: 'PUT' })).status
   }
 
-  const statuses = [
-    await ask('viewer'),
-    await ask('editor'),
-    await ask('viewer'),
-    await ask('admin'),
-  ]
+  const statuses = [await ask('viewer'), await ask('editor'), await ask('viewer'), await ask('admin')]
 
   expect(statuses).toEqual([403, 200, 403, 200])
 })
@@ -200,13 +174,10 @@ test('tokens of the previous secret are accepted, until the password changes; ne
   await using finished = await start(next)
   const [before, after] = [await old.tokenOf('vera'), await rotated.tokenOf('vera')]
 
-  const view = async (service: typeof old, token: string) =>
-    (await service.call('/view', { token })).status
+  const view = async (service: typeof old, token: string) => (await service.call('/view', { token })).status
   expect([await view(rotated, before), await view(rotated, after)]).toEqual([200, 200])
   expect([await view(finished, before), await view(finished, after)]).toEqual([401, 200])
   expect(await view(old, after)).toBe(401)
-  await writeUsers(old.file, [
-    { ...old.people[0], password: await hashPassword('new words', weak) },
-  ])
+  await writeUsers(old.file, [{ ...old.people[0], password: await hashPassword('new words', weak) }])
   expect([await view(rotated, before), await view(rotated, after)]).toEqual([401, 401])
 })

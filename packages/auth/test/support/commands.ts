@@ -45,17 +45,12 @@ export async function spawnCommand(
   { stdin = '', env = {}, cwd }: Surroundings = {},
 ): Promise<Result> {
   const { PATH, NODE_COMPILE_CACHE } = process.env
-  const child = spawn(
-    process.execPath,
-    [join(import.meta.dirname, '../../src', files[command]), ...args],
-    { cwd, env: { PATH, NODE_COMPILE_CACHE, ...env } },
-  )
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../../src', files[command]), ...args], {
+    cwd,
+    env: { PATH, NODE_COMPILE_CACHE, ...env },
+  })
   child.stdin.on('error', () => {}) // A command that reads no password may end before it gets one.
   child.stdin.end(stdin)
-  const [stdout, stderr, [status]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'exit'),
-  ])
+  const [stdout, stderr, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
   return { status, stdout, stderr }
 }

@@ -29,22 +29,24 @@ export async function startIssuer() {
   })
   const metadata = { issuer: server.url, jwks_uri: `${server.url}/jwks` }
   /** A token that is right but for `change`, with the key of this name. */
-  const sign = (
-    change: Record<string, unknown> = {},
-    { kid = 'RS256', ...signing }: Signing = {},
-  ) => {
+  const sign = (change: Record<string, unknown> = {}, { kid = 'RS256', ...signing }: Signing = {}) => {
     const iat = Math.floor(Date.now() / 1000)
     const { privateKey, alg } = keys.get(kid) ?? {}
     const key = signing.key ?? privateKey
     if (!key) throw new Error(`No key ${kid}`)
     const claims = {
-      ...{ iss: server.url, aud: 'https://files.test', iat, nbf: iat, exp: iat + 300 },
-      ...{ sub: 'repo:acme/site:ref:refs/heads/main', jti: crypto.randomUUID() },
-      ...{ repository: 'acme/site', ref: 'refs/heads/main', ...change },
+      iss: server.url,
+      aud: 'https://files.test',
+      iat,
+      nbf: iat,
+      exp: iat + 300,
+      sub: 'repo:acme/site:ref:refs/heads/main',
+      jti: crypto.randomUUID(),
+      repository: 'acme/site',
+      ref: 'refs/heads/main',
+      ...change,
     }
-    return new SignJWT(claims)
-      .setProtectedHeader({ alg: signing.alg ?? alg ?? 'RS256', kid })
-      .sign(key)
+    return new SignJWT(claims).setProtectedHeader({ alg: signing.alg ?? alg ?? 'RS256', kid }).sign(key)
   }
   return { ...server, sign, add, published, fetches, moved, metadata }
 }

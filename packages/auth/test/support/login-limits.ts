@@ -62,8 +62,7 @@ function testLimit(database: Sql, limits: Limits, advance: (ms: number) => Promi
     for (let count = 0; count < times; count += 1)
       await limit.run(attempt(username, address, isUser), async () => false)
   }
-  const succeed = (username: string, address: string) =>
-    limit.run(attempt(username, address), async () => true)
+  const succeed = (username: string, address: string) => limit.run(attempt(username, address), async () => true)
   // On a busy machine some seconds of the window may pass.
   const wait = async (username: string, address: string, isUser = true) => {
     const seconds = await secondsOf(limit.check(attempt(username, address, isUser)))

@@ -11,7 +11,10 @@ const baseUrl = 'https://service.test/base'
 export const returnTo = 'http://127.0.0.1:49152/done?from=test'
 
 export const oidcConfig = (issuer: string): OidcConfig => ({
-  ...{ issuer, baseUrl, clientId: 'service', clientSecret: 'the secret of the client' },
+  issuer,
+  baseUrl,
+  clientId: 'service',
+  clientSecret: 'the secret of the client',
   roles: [
     { group: 'shop-admins', role: 'admin' as const, domains: ['example.com'] },
     { group: 'ops', role: 'admin' },
@@ -20,7 +23,9 @@ export const oidcConfig = (issuer: string): OidcConfig => ({
     { group: 'staff', role: 'viewer' },
   ],
   scopes: 'openid profile groups',
-  ...{ usernameClaim: 'preferred_username', groupsClaim: 'groups', name: 'Test ID' },
+  usernameClaim: 'preferred_username',
+  groupsClaim: 'groups',
+  name: 'Test ID',
   returnOrigins: ['https://console.test'],
 })
 
@@ -90,8 +95,7 @@ function openBrowser(accept: string) {
   }
 }
 
-export const challengeOf = (verifier: string) =>
-  createHash('sha256').update(verifier).digest('base64url')
+export const challengeOf = (verifier: string) => createHash('sha256').update(verifier).digest('base64url')
 
 export interface Place {
   url: string
@@ -137,10 +141,7 @@ export async function logIn(service: Place, sub: string, callbackAt = service, a
 }
 
 /** A real provider with these accounts, and a service whose users log in there. */
-export async function startSignOn(
-  open: (typeof forms)[number][1],
-  accounts: Parameters<typeof startProvider>[0],
-) {
+export async function startSignOn(open: (typeof forms)[number][1], accounts: Parameters<typeof startProvider>[0]) {
   const provider = await startProvider(accounts)
   const service = await open({ oidc: oidcConfig(provider.url), audience: 'domain-service' })
   const redeem = (code: string, verifier: string, at: typeof service.other = service.other) =>
@@ -149,8 +150,7 @@ export async function startSignOn(
     const { code, verifier } = await logIn(service, sub, service.other)
     return redeem(code, verifier)
   }
-  const me = async (token: string) =>
-    (await service.send('GET', '/api/auth/me', undefined, token)).body
+  const me = async (token: string) => (await service.send('GET', '/api/auth/me', undefined, token)).body
   const dispose = async () => {
     await service[Symbol.asyncDispose]()
     await provider[Symbol.asyncDispose]()

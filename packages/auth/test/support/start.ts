@@ -31,11 +31,9 @@ export async function makeUser(username: string, more: Partial<User> = {}): Prom
   }
 }
 
-export const readUsers = (file: string): User[] =>
-  UserList.parse(JSON.parse(readFileSync(file, 'utf8'))).users
+export const readUsers = (file: string): User[] => UserList.parse(JSON.parse(readFileSync(file, 'utf8'))).users
 
-export const writeUsers = (file: string, users: unknown[]) =>
-  writeFile(file, JSON.stringify({ users }))
+export const writeUsers = (file: string, users: unknown[]) => writeFile(file, JSON.stringify({ users }))
 
 interface Call extends RequestInit {
   token?: string
@@ -103,24 +101,19 @@ export async function start(options: StartOptions = {}) {
   const lines: string[] = []
   const log = createLogger({ name: 'domain-service', level: 'info' }, collect(lines))
   const opened = await openAuth(
-    {
-      ...{ production: false, ...authConfigOf(file), dataDir: folder.path, ...config },
-    },
+    { production: false, ...authConfigOf(file), dataDir: folder.path, ...config },
     { audience: audience ?? 'domain-service', log, database, loginLimits, now: () => clock.ms },
   )
-  const app = await createApp(
-    { ...appOptions, log, trustProxy, metrics: undefined },
-    async (app) => {
-      early?.(app)
-      await app.register(auth, { ...opened, ...(verify && { verify }), ...(hashes && { hashes }) })
-      app.get('/open', { config: { access: 'public' } }, async () => 'open')
-      app.get('/careless', { config: { access: 'public' } }, async (request) => callerOf(request))
-      app.get('/view', { config: { access: 'viewer' } }, async (request) => callerOf(request))
-      app.put('/edit', { config: { access: 'editor' } }, async (request) => callerOf(request))
-      app.get('/rule', { config: { access: 'admin' } }, async (request) => callerOf(request))
-      routes?.(app)
-    },
-  )
+  const app = await createApp({ ...appOptions, log, trustProxy, metrics: undefined }, async (app) => {
+    early?.(app)
+    await app.register(auth, { ...opened, ...(verify && { verify }), ...(hashes && { hashes }) })
+    app.get('/open', { config: { access: 'public' } }, async () => 'open')
+    app.get('/careless', { config: { access: 'public' } }, async (request) => callerOf(request))
+    app.get('/view', { config: { access: 'viewer' } }, async (request) => callerOf(request))
+    app.put('/edit', { config: { access: 'editor' } }, async (request) => callerOf(request))
+    app.get('/rule', { config: { access: 'admin' } }, async (request) => callerOf(request))
+    routes?.(app)
+  })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
 
   const call = async (path: string, { token, ...init }: Call = {}) => {
@@ -151,8 +144,7 @@ export async function start(options: StartOptions = {}) {
     })
     return body
   }
-  const tokenOf = async (username: string): Promise<string> =>
-    (await login(username)).body.access_token
+  const tokenOf = async (username: string): Promise<string> => (await login(username)).body.access_token
   const send = (method: string, path: string, body?: unknown, token?: string) =>
     call(path, {
       method,
@@ -183,8 +175,11 @@ export async function start(options: StartOptions = {}) {
 }
 
 const authConfigOf = (usersFile: string): Omit<AuthConfig, 'dataDir'> => ({
-  ...{ jwtSecret: secret, tokenTtl: 3600, usersFile },
-  ...{ passwordLogin: true, oidc: undefined },
+  jwtSecret: secret,
+  tokenTtl: 3600,
+  usersFile,
+  passwordLogin: true,
+  oidc: undefined,
 })
 
 const appOptions = {
@@ -205,8 +200,7 @@ const collect = (lines: string[]) =>
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-export const readClaims = (token: string) =>
-  JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+export const readClaims = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
 
 interface Forgery {
   header?: object

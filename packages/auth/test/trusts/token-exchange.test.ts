@@ -14,8 +14,7 @@ type Service = Awaited<ReturnType<typeof start>>
 
 const post = ({ call }: Pick<Service, 'call'>, fields: Record<string, string> | string[][]) =>
   call('/api/auth/token', { method: 'POST', body: new URLSearchParams(fields) })
-const exchange = (service: Pick<Service, 'call'>, token: string) =>
-  post(service, { ...grant, subject_token: token })
+const exchange = (service: Pick<Service, 'call'>, token: string) => post(service, { ...grant, subject_token: token })
 const refused = { status: 400, body: { error: 'invalid_grant' } }
 
 let issuer: Awaited<ReturnType<typeof startIssuer>>
@@ -25,8 +24,12 @@ beforeAll(async () => {
 afterAll(() => issuer[Symbol.asyncDispose]())
 
 const wanted = () => ({
-  ...{ name: 'site', issuer: issuer.url, audience: 'https://files.test', role: 'editor' },
-  ...{ claims: { repository: 'acme/site' }, folders: ['site/'] },
+  name: 'site',
+  issuer: issuer.url,
+  audience: 'https://files.test',
+  role: 'editor',
+  claims: { repository: 'acme/site' },
+  folders: ['site/'],
 })
 
 describe.each(forms)('workloads with users in %s', (_name, open) => {
@@ -43,8 +46,7 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
     for (const { id } of await listTrusts(service.database)) await removeTrust(service.database, id)
   })
 
-  const add = (more: object = {}) =>
-    service.send('POST', '/api/trusts', { ...wanted(), ...more }, admin)
+  const add = (more: object = {}) => service.send('POST', '/api/trusts', { ...wanted(), ...more }, admin)
 
   test('a token of the issuer becomes one of the service, with the rights of the trust', async () => {
     const added = await add()
@@ -64,10 +66,9 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
       user: { username: 'trust:site', role: 'editor', folders: ['site/'], source: 'workload' },
       token: { id: added.body.id, name: 'repo:acme/site:ref:refs/heads/main' },
     })
-    expect(
-      service.lines().find(({ msg }) => msg === 'token of a workload exchanged'),
-    ).toMatchObject({
-      ...{ trust: 'site', subject: 'repo:acme/site:ref:refs/heads/main' },
+    expect(service.lines().find(({ msg }) => msg === 'token of a workload exchanged')).toMatchObject({
+      trust: 'site',
+      subject: 'repo:acme/site:ref:refs/heads/main',
     })
   })
 
@@ -93,8 +94,7 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
     }
     const sameId = await issuer.sign({ jti: `${readClaims(plain).jti}` }, { kid: 'ES256' })
 
-    for (const token of [plain, withoutId])
-      expect((await exchange(service, token)).status).toBe(200)
+    for (const token of [plain, withoutId]) expect((await exchange(service, token)).status).toBe(200)
     for (const token of [plain, withoutId, respell(plain), respell(withoutId), sameId])
       expect(await exchange(service.other, token)).toMatchObject(refused)
   })
@@ -103,9 +103,7 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
     await add()
     const token = await issuer.sign()
 
-    const answers = await Promise.all(
-      [service, service.other, service].map((at) => exchange(at, token)),
-    )
+    const answers = await Promise.all([service, service.other, service].map((at) => exchange(at, token)))
 
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400])
   })
@@ -117,9 +115,7 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
     expect(caller.status).toBe(200)
     expect(await service.findCaller(caller.body.id)).toMatchObject({ role: 'editor' })
 
-    expect((await service.send('DELETE', `/api/trusts/${trust.id}`, undefined, admin)).status).toBe(
-      204,
-    )
+    expect((await service.send('DELETE', `/api/trusts/${trust.id}`, undefined, admin)).status).toBe(204)
 
     expect((await service.other.call('/view', { token: body.access_token })).status).toBe(401)
     expect(await service.findCaller(caller.body.id)).toBeUndefined()
@@ -200,10 +196,7 @@ describe('a service that trusts', () => {
   })
 
   const wrong: [string, () => Promise<string> | string][] = [
-    [
-      'is not signed',
-      async () => `${encode({ alg: 'none' })}.${encode(readClaims(await issuer.sign()))}.`,
-    ],
+    ['is not signed', async () => `${encode({ alg: 'none' })}.${encode(readClaims(await issuer.sign()))}.`],
     [
       'is signed with the public key as a secret',
       async () => {
@@ -215,14 +208,8 @@ describe('a service that trusts', () => {
       },
     ],
     ['is signed with another algorithm', () => issuer.sign({}, { kid: 'PS256' })],
-    [
-      'is signed by another key',
-      async () => issuer.sign({}, { key: (await generateKeyPair('RS256')).privateKey }),
-    ],
-    [
-      'was changed',
-      async () => forge(await issuer.sign(), { claims: { ref: 'refs/heads/other' } }),
-    ],
+    ['is signed by another key', async () => issuer.sign({}, { key: (await generateKeyPair('RS256')).privateKey })],
+    ['was changed', async () => forge(await issuer.sign(), { claims: { ref: 'refs/heads/other' } })],
     ['is for another audience', () => issuer.sign({ aud: 'https://other.test' })],
     ['is of an unknown issuer', () => issuer.sign({ iss: 'https://id.test' })],
     ['is of an issuer in another spelling', () => issuer.sign({ iss: `${issuer.url}/` })],
@@ -246,11 +233,8 @@ describe('a service that trusts', () => {
 
     expect([status, headers.get('content-type')]).toEqual([400, 'application/json; charset=utf-8'])
     expect(body).toEqual({ error: 'invalid_grant', error_description: expect.any(String) })
-    expect(body.error_description).toBe(
-      'No trust admits this token, or it was used before: the log says why',
-    )
-    const { reason } =
-      service.lines().findLast(({ msg }) => msg === 'token of a workload refused') ?? {}
+    expect(body.error_description).toBe('No trust admits this token, or it was used before: the log says why')
+    const { reason } = service.lines().findLast(({ msg }) => msg === 'token of a workload refused') ?? {}
     expect(reason).toEqual(expect.any(String))
     expect(JSON.stringify(service.lines())).not.toContain(token.split('.')[2] || 'no such text')
   })
@@ -270,9 +254,7 @@ describe('a service that trusts', () => {
     expect(await exchange(service, late)).toMatchObject(refused)
     for (const [change, status] of cases)
       expect((await exchange(service, await issuer.sign({ ...change }))).status).toBe(status)
-    expect(
-      (await exchange(service, await issuer.sign({ aud: ['a', 'https://files.test'] }))).status,
-    ).toBe(200)
+    expect((await exchange(service, await issuer.sign({ aud: ['a', 'https://files.test'] }))).status).toBe(200)
   })
 
   test('an unknown key is looked for once a minute', async () => {
@@ -288,23 +270,11 @@ describe('a service that trusts', () => {
   })
 
   const faults: [string, Record<string, string> | string[][], string][] = [
-    [
-      'another grant',
-      { ...grant, subject_token: 'x', grant_type: 'password' },
-      'unsupported_grant_type',
-    ],
+    ['another grant', { ...grant, subject_token: 'x', grant_type: 'password' }, 'unsupported_grant_type'],
     ['no grant', { subject_token: 'x' }, 'invalid_request'],
     ['no token', grant, 'invalid_request'],
-    [
-      'another type of token',
-      { ...grant, subject_token: 'x', subject_token_type: 'y' },
-      'invalid_request',
-    ],
-    [
-      'two tokens',
-      [...Object.entries(grant), ['subject_token', 'x'], ['subject_token', 'y']],
-      'invalid_request',
-    ],
+    ['another type of token', { ...grant, subject_token: 'x', subject_token_type: 'y' }, 'invalid_request'],
+    ['two tokens', [...Object.entries(grant), ['subject_token', 'x'], ['subject_token', 'y']], 'invalid_request'],
   ]
 
   test.each(faults)('refuses a form with %s', async (_name, fields, error) => {
@@ -339,12 +309,7 @@ describe('a service that trusts', () => {
     ['a name with a space', { name: 'a b' }, '/name'],
   ])('refuses a trust with %s', async (_name, change, path) => {
     const admin = await service.tokenOf('adam')
-    const { status, body } = await service.send(
-      'POST',
-      '/api/trusts',
-      { ...wanted(), ...change },
-      admin,
-    )
+    const { status, body } = await service.send('POST', '/api/trusts', { ...wanted(), ...change }, admin)
 
     expect([status, body.errors]).toEqual([400, [expect.objectContaining({ path })]])
   })
@@ -383,8 +348,7 @@ test('refused tokens are limited by the network of the client, right ones do not
   service.clock.ms = Date.now()
   await service.send('POST', '/api/trusts', wanted(), await service.tokenOf('adam'))
 
-  for (let count = 0; count < 119; count += 1)
-    expect(await exchange(service, 'nonsense')).toMatchObject(refused)
+  for (let count = 0; count < 119; count += 1) expect(await exchange(service, 'nonsense')).toMatchObject(refused)
   expect((await exchange(service, await issuer.sign())).status).toBe(200)
   expect(await exchange(service, 'nonsense')).toMatchObject(refused)
   const { status, code, headers } = await exchange(service, await issuer.sign())

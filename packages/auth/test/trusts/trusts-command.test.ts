@@ -20,8 +20,7 @@ async function trustsIn(dataDir: string) {
 
 test('a trust is added for the service of its limits, listed and removed', async () => {
   await using folder = await makeFolder()
-  for (const service of ['domain-service', 'static-service'])
-    await mkdir(join(folder.path, service))
+  for (const service of ['domain-service', 'static-service']) await mkdir(join(folder.path, service))
   const env = { DATA_DIR: folder.path }
   const words = ['add', 'site', ...site, ...claims, '--role', 'editor', '--folders', 'site/']
 
@@ -34,7 +33,10 @@ test('a trust is added for the service of its limits, listed and removed', async
   })
   expect(await trustsIn(join(folder.path, 'static-service'))).toMatchObject([
     {
-      ...{ name: 'site', issuer: 'https://id.example.com', role: 'editor', folders: ['site/'] },
+      name: 'site',
+      issuer: 'https://id.example.com',
+      role: 'editor',
+      folders: ['site/'],
       audience: 'https://files.example.com',
       claims: { repository: 'acme/site', ref: 'refs/heads/a=b' },
     },
@@ -53,8 +55,7 @@ test('without limits a trust is for both services, or for the one of DATA_DIR', 
   await mkdir(one)
   const add = (env: Record<string, string>) =>
     runCommand('trusts', ['add', 'site', ...site, ...claims, '--role', 'viewer'], { env })
-  for (const service of ['domain-service', 'static-service'])
-    await mkdir(join(folder.path, service))
+  for (const service of ['domain-service', 'static-service']) await mkdir(join(folder.path, service))
 
   expect((await add({ DATA_DIR: folder.path })).stdout).toMatch('domain-service and static-service')
   expect((await add({ DATA_DIR: one })).status).toBe(0)
@@ -63,8 +64,7 @@ test('without limits a trust is for both services, or for the one of DATA_DIR', 
 
 test('a trust that one of both services has already is added to neither', async () => {
   await using folder = await makeFolder()
-  for (const service of ['domain-service', 'static-service'])
-    await mkdir(join(folder.path, service))
+  for (const service of ['domain-service', 'static-service']) await mkdir(join(folder.path, service))
   const add = (...limits: string[]) =>
     runCommand('trusts', ['add', 'site', ...site, ...claims, '--role', 'viewer', ...limits], {
       env: { DATA_DIR: folder.path },
@@ -97,18 +97,7 @@ test('a list creates no data directory: of none it says so, of one service it sh
 test.each([
   [
     'a limit of the other service',
-    [
-      'add',
-      'site',
-      ...site,
-      ...claims,
-      '--role',
-      'viewer',
-      '--service',
-      'static',
-      '--record',
-      'a:A',
-    ],
+    ['add', 'site', ...site, ...claims, '--role', 'viewer', '--service', 'static', '--record', 'a:A'],
   ],
   ['no claim of a workload', ['add', 'site', ...site, '--role', 'viewer', '--claim', 'ref=x']],
   ['no role', ['add', 'site', ...site, ...claims]],

@@ -40,57 +40,48 @@ test.each([
   ['a user twice', JSON.stringify({ users: [adam, adam] }), 'twice'],
   ['a bad domain', JSON.stringify({ users: [{ ...adam, domains: ['*'] }] }), 'domain'],
   ['a blank in a name', JSON.stringify({ users: [{ ...adam, username: 'a b' }] }), 'spaces'],
-])(
-  'a file with %s is not listed or changed, and the reason is said',
-  async (_name, text, reason) => {
-    await using opened = await open(text)
+])('a file with %s is not listed or changed, and the reason is said', async (_name, text, reason) => {
+  await using opened = await open(text)
 
-    await expect(opened.users.list()).rejects.toThrow(reason)
-    await expect(opened.users.update(() => [vera])).rejects.toThrow(reason)
+  await expect(opened.users.list()).rejects.toThrow(reason)
+  await expect(opened.users.update(() => [vera])).rejects.toThrow(reason)
 
-    expect(await readFile(opened.file, 'utf8')).toBe(text)
-  },
-)
+  expect(await readFile(opened.file, 'utf8')).toBe(text)
+})
 
 test.each([
   ['an unknown field', { ...adam, admin: true }],
   ['an unknown role', { ...adam, role: 'root' }],
   ['a plain password', { ...adam, password: 'x' }],
   ['the name of another', { ...vera, role: 'admin' }],
-])(
-  'an entry with %s disables its user, while a removed user is out and others stay',
-  async (_name, entry) => {
-    await using opened = await open()
-    const edda = await makeUser('edda')
-    await opened.users.find('vera')
+])('an entry with %s disables its user, while a removed user is out and others stay', async (_name, entry) => {
+  await using opened = await open()
+  const edda = await makeUser('edda')
+  await opened.users.find('vera')
 
-    await writeUsers(opened.file, [edda, entry, ...(entry.username === 'vera' ? [vera] : [])])
+  await writeUsers(opened.file, [edda, entry, ...(entry.username === 'vera' ? [vera] : [])])
 
-    expect(await opened.users.find('adam')).toBeUndefined()
-    expect(await opened.users.find('vera')).toBeUndefined()
-    expect(await opened.users.find('edda')).toEqual(edda)
-    expect(opened.users.fault).toContain('Cannot use the users file')
-    expect(opened.reports).toHaveLength(1)
-  },
-)
+  expect(await opened.users.find('adam')).toBeUndefined()
+  expect(await opened.users.find('vera')).toBeUndefined()
+  expect(await opened.users.find('edda')).toEqual(edda)
+  expect(opened.users.fault).toContain('Cannot use the users file')
+  expect(opened.reports).toHaveLength(1)
+})
 
 test.each([
   ['an unknown field', { users: [vera], version: 1 }, vera],
   ['no list of users', { people: [vera] }, undefined],
   ['a bare list', [vera], undefined],
-])(
-  'JSON with %s beside the users removes those that it does not name',
-  async (_name, content, found) => {
-    await using opened = await open()
-    await opened.users.find('adam')
+])('JSON with %s beside the users removes those that it does not name', async (_name, content, found) => {
+  await using opened = await open()
+  await opened.users.find('adam')
 
-    await writeFile(opened.file, JSON.stringify(content))
+  await writeFile(opened.file, JSON.stringify(content))
 
-    expect(await opened.users.find('adam')).toBeUndefined()
-    expect(await opened.users.find('vera')).toEqual(found)
-    expect(opened.users.fault).toBeDefined()
-  },
-)
+  expect(await opened.users.find('adam')).toBeUndefined()
+  expect(await opened.users.find('vera')).toEqual(found)
+  expect(opened.users.fault).toBeDefined()
+})
 
 test('a missing file has no users, and counts as soon as it is there', async () => {
   await using folder = await makeFolder()
@@ -131,10 +122,7 @@ test('each of several versions that follow at once is seen at the next look-up',
     for (const _ of [1, 2]) roles.push((await opened.users.find('adam'))?.role)
   }
 
-  expect(roles).toEqual([
-    ...['admin', 'admin', 'editor', 'editor'],
-    ...['viewer', 'viewer', 'editor', 'editor'],
-  ])
+  expect(roles).toEqual([...['admin', 'admin', 'editor', 'editor'], ...['viewer', 'viewer', 'editor', 'editor']])
 })
 
 test('a replaced file is seen at the next look-up', async () => {
@@ -157,11 +145,7 @@ test('while the file is not JSON its last users count, and one report is made', 
   await opened.users.find('adam')
 
   await writeFile(opened.file, '{ "users": [')
-  const found = [
-    await opened.users.find('adam'),
-    await opened.users.find('vera'),
-    await opened.users.find('adam'),
-  ]
+  const found = [await opened.users.find('adam'), await opened.users.find('vera'), await opened.users.find('adam')]
 
   expect(found).toEqual([adam, vera, adam])
   expect(opened.reports).toEqual([expect.stringContaining('it is not JSON')])

@@ -14,8 +14,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
   afterAll(() => service[Symbol.asyncDispose]())
   beforeEach(() => service.users.update(() => service.people))
 
-  const send = (method: string, path: string, body?: unknown, token = admin) =>
-    service.send(method, path, body, token)
+  const send = (method: string, path: string, body?: unknown, token = admin) => service.send(method, path, body, token)
   const add = (body: object) => send('POST', '/api/users', { role: 'viewer', ...body })
   const accept = (username: string, invite: string, password = words) =>
     service.other.send('POST', '/api/auth/password', { username, invite, new: password })
@@ -54,8 +53,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
 
   test('the writes of a user may be proposals', async () => {
     const added = await add({ username: 'petra', role: 'editor', writes: 'propose' })
-    const change = async (writes: unknown) =>
-      (await send('PATCH', '/api/users/petra', { writes })).body.writes
+    const change = async (writes: unknown) => (await send('PATCH', '/api/users/petra', { writes })).body.writes
 
     expect([added.status, added.body.writes]).toEqual([201, 'propose'])
     expect((await send('GET', '/api/users')).body.users.at(-1).writes).toBe('propose')
@@ -71,7 +69,11 @@ describe.each(forms)('users in %s', (_name, begin) => {
     expect(added).toMatchObject({
       status: 201,
       body: {
-        ...{ username: 'petra', role: 'editor', domains: null, folders: null, writes: null },
+        username: 'petra',
+        role: 'editor',
+        domains: null,
+        folders: null,
+        writes: null,
         source: 'local',
         created_at: '2026-11-20T19:20:00.500Z',
         last_login_at: null,
@@ -90,11 +92,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
     const both = await Promise.all([accept('petra', body.invite), accept('petra', body.invite)])
     const again = await accept('petra', body.invite, 'another password')
 
-    expect([wrong.code, weak.code, again.code]).toEqual([
-      'invalid_credentials',
-      'weak_password',
-      'invalid_credentials',
-    ])
+    expect([wrong.code, weak.code, again.code]).toEqual(['invalid_credentials', 'weak_password', 'invalid_credentials'])
     expect(both.map(({ status }) => status).sort()).toEqual([204, 401])
     expect((await service.login('petra', words)).body.user.domains).toEqual(['example.com'])
     expect(JSON.stringify(await service.users.list())).not.toContain(body.invite)
@@ -185,8 +183,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
     const editing = async () =>
       Promise.all(
         [session, token].map(
-          async (each) =>
-            (await service.other.call('/edit', { token: each, method: 'PUT' })).status,
+          async (each) => (await service.other.call('/edit', { token: each, method: 'PUT' })).status,
         ),
       )
     const before = await editing()
@@ -213,8 +210,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
     const removed = await send('DELETE', '/api/users/edda')
 
     expect(removed.status).toBe(204)
-    for (const each of [session, token])
-      expect((await service.other.call('/view', { token: each })).status).toBe(401)
+    for (const each of [session, token]) expect((await service.other.call('/view', { token: each })).status).toBe(401)
     expect((await service.other.login('edda')).code).toBe('invalid_credentials')
     expect(await namesNow()).toEqual(['vera', 'adam'])
   })
@@ -254,22 +250,12 @@ describe.each(forms)('users in %s', (_name, begin) => {
 
     const answers = [
       await send('POST', '/api/users', { username: 'x', role: 'viewer' }, token),
-      await send(
-        'POST',
-        '/api/users',
-        { username: 'x', role: 'viewer', domains: ['b.com'] },
-        token,
-      ),
+      await send('POST', '/api/users', { username: 'x', role: 'viewer', domains: ['b.com'] }, token),
       await send('PATCH', '/api/users/lim', { domains: null }, token),
       await send('PATCH', '/api/users/edda', { role: 'admin', domains: ['example.com'] }, token),
       await send('PATCH', '/api/users/adam', { invite: true }, token),
       await send('DELETE', '/api/users/adam', undefined, token),
-      await send(
-        'POST',
-        '/api/users',
-        { username: 'x', role: 'viewer', domains: ['example.com'] },
-        token,
-      ),
+      await send('POST', '/api/users', { username: 'x', role: 'viewer', domains: ['example.com'] }, token),
     ]
 
     const seen = await send('GET', '/api/users', undefined, token)
@@ -294,10 +280,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
 
     const answers: unknown[] = []
     for (const folders of wishes)
-      answers.push(
-        (await send('POST', '/api/users', { username: 'x', role: 'viewer', folders }, token))
-          .status,
-      )
+      answers.push((await send('POST', '/api/users', { username: 'x', role: 'viewer', folders }, token)).status)
 
     expect(answers).toEqual([403, 403, 403, 201])
     expect((await service.call('/api/auth/me', { token })).body.user.folders).toEqual(['docs/'])
@@ -312,8 +295,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
     const limited = await makeUser('lim', { role: 'admin', domains: own })
     await service.users.update((users) => [...users, limited])
     const token = await service.tokenOf('lim')
-    const add = (domains: string[]) =>
-      send('POST', '/api/users', { username: 'x', role: 'viewer', domains }, token)
+    const add = (domains: string[]) => send('POST', '/api/users', { username: 'x', role: 'viewer', domains }, token)
 
     expect([(await add(wanted)).status, (await add(own)).status]).toEqual([403, 201])
     const more = await send('PATCH', '/api/users/x', { domains: wanted }, token)
@@ -345,11 +327,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
       await send('PATCH', '/api/users/vera', {}),
     ]
 
-    expect(answers.map(({ code }) => code)).toEqual([
-      'user_not_found',
-      'user_not_found',
-      'validation_failed',
-    ])
+    expect(answers.map(({ code }) => code)).toEqual(['user_not_found', 'user_not_found', 'validation_failed'])
   })
 })
 

@@ -11,8 +11,7 @@ async function begin(users?: unknown[]) {
   const folder = await makeFolder()
   const file = join(folder.path, 'users.json')
   if (users) await writeUsers(file, users)
-  const run = (args: string[], stdin = '') =>
-    runCommand('users', args, { stdin, env: { USERS_FILE: file } })
+  const run = (args: string[], stdin = '') => runCommand('users', args, { stdin, env: { USERS_FILE: file } })
   /** In a process of its own, in the folder. */
   const spawn = (args: string[], stdin: string, env: Record<string, string>) =>
     spawnCommand('users', args, { stdin, env, cwd: folder.path })
@@ -99,9 +98,7 @@ test('the users are listed without their passwords', async () => {
   const { status, stdout } = await run(['list'])
 
   expect(status).toBe(0)
-  expect(stdout).toBe(
-    'username=adam  role=admin\nusername=vera  role=viewer  domains=example.com\n',
-  )
+  expect(stdout).toBe('username=adam  role=admin\nusername=vera  role=viewer  domains=example.com\n')
 })
 
 test('a user is removed', async () => {
@@ -198,8 +195,7 @@ test('a broken users file is named and left as it is', async () => {
 test('the file is USERS_FILE, else in DATA_DIR, else in data', async () => {
   await using place = await begin()
   const { spawn, folder } = place
-  const add = (env: Record<string, string>) =>
-    spawn(['add', 'adam', '--role', 'admin'], 'long enough', env)
+  const add = (env: Record<string, string>) => spawn(['add', 'adam', '--role', 'admin'], 'long enough', env)
 
   await add({ USERS_FILE: join(folder.path, 'a.json'), DATA_DIR: join(folder.path, 'b') })
   await add({ DATA_DIR: join(folder.path, 'b') })
@@ -215,9 +211,7 @@ test('changes made at once are all kept', async () => {
   const names = ['b', 'c', 'd', 'e', 'f', 'g']
   const env = { USERS_FILE: file }
 
-  const answers = await Promise.all(
-    names.map((name) => spawn(['add', name, '--role', 'viewer'], 'long enough', env)),
-  )
+  const answers = await Promise.all(names.map((name) => spawn(['add', name, '--role', 'viewer'], 'long enough', env)))
 
   expect(answers.map(({ status }) => status)).toEqual(names.map(() => 0))
   const made = readUsers(file).map(({ username }) => username)
@@ -252,7 +246,10 @@ test.each([
 
 test('users of single sign-on are removed until they are allowed, also before their first login', async () => {
   const bob = {
-    ...{ username: 'oidc:bob', role: 'editor', id: 'first', created_at: '2026-01-01T00:00:00Z' },
+    username: 'oidc:bob',
+    role: 'editor',
+    id: 'first',
+    created_at: '2026-01-01T00:00:00Z',
     oidc: { issuer: 'https://id.example.com', subject: 'b1' },
   }
   await using place = await begin([adam, bob])
@@ -262,9 +259,7 @@ test('users of single sign-on are removed until they are allowed, also before th
   expect((await run(['remove', 'oidc:eve'])).status).toBe(0)
   expect(find('oidc:bob')?.oidc).toEqual({ ...bob.oidc, is_barred: true })
   expect(find('oidc:eve')?.oidc).toEqual({ is_barred: true })
-  expect((await run(['list'])).stdout).toMatch(
-    /^username=oidc:bob {2}role=editor {2}status=removed$/m,
-  )
+  expect((await run(['list'])).stdout).toMatch(/^username=oidc:bob {2}role=editor {2}status=removed$/m)
   expect((await run(['allow', 'oidc:bob'])).status).toBe(0)
   expect(find('oidc:bob')?.oidc).toEqual(bob.oidc)
   expect(find('oidc:bob')?.id).not.toBe('first')

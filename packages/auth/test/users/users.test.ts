@@ -110,9 +110,9 @@ test('in PostgreSQL a change of one user rewrites no other row', async () => {
   const users = new SqlUsers(shared.database)
   await users.update(() => [adam, vera])
   const writers = async () =>
-    (await shared.database.query(
-      `select xmin::text as writer from ${schema}.users order by position`,
-    )) as { writer: string }[]
+    (await shared.database.query(`select xmin::text as writer from ${schema}.users order by position`)) as {
+      writer: string
+    }[]
   const before = await writers()
 
   await users.update(([first, second]) => changeRole([first, second], 'editor'))

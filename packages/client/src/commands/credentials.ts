@@ -34,14 +34,11 @@ export async function readCredentials(service: Service): Promise<Credentials> {
   if (obtain) return { obtain }
   const stored = await findToken(service.baseUrl)
   if (stored) return { token: stored }
-  throw new UsageError(
-    `Set ${prefix}_TOKEN, or ${prefix}_USERNAME, or log in: ${prefix.toLowerCase()} login --sso.`,
-  )
+  throw new UsageError(`Set ${prefix}_TOKEN, or ${prefix}_USERNAME, or log in: ${prefix.toLowerCase()} login --sso.`)
 }
 
 async function readPassword(prefix: string, username: string): Promise<string> {
-  const password =
-    process.env[`${prefix}_PASSWORD`] ?? (await askPassword(`Password of ${username}: `))
+  const password = process.env[`${prefix}_PASSWORD`] ?? (await askPassword(`Password of ${username}: `))
   if (password === undefined) throw new UsageError(`Set ${prefix}_PASSWORD or ${prefix}_TOKEN.`)
   return password
 }
@@ -115,11 +112,7 @@ interface Refusal {
 type StoredTokens = Record<string, { token: string; expires_at: string }>
 
 const tokensFile = () =>
-  join(
-    process.env.XDG_CONFIG_HOME || join(homedir(), '.config'),
-    'domains-and-files',
-    'tokens.json',
-  )
+  join(process.env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'domains-and-files', 'tokens.json')
 
 async function readTokens(): Promise<StoredTokens> {
   try {
@@ -174,9 +167,7 @@ async function requireSingleSignOn({ baseUrl, prefix }: Service) {
   if (!response.ok) throw await ProblemError.from(response)
   const { oidc } = (await response.json()) as components['schemas']['LoginMethods'] // As documented.
   if (oidc) return
-  throw new UsageError(
-    `There is no single sign-on here: set ${prefix}_USERNAME or ${prefix}_TOKEN.`,
-  )
+  throw new UsageError(`There is no single sign-on here: set ${prefix}_USERNAME or ${prefix}_TOKEN.`)
 }
 
 async function receiveCode(baseUrl: string, challenge: string): Promise<string> {

@@ -76,9 +76,7 @@ type IdentifiedRow = RecordRow & { id: string }
 const toRow = (record: IdentifiedRow) => [record.id, ...cellsOf(record)]
 
 const show: DomainCommand = async ({ api }, [domain = '']) => {
-  const zone = await unwrap(
-    api.GET('/api/domains/{domain}/dns/hosts', { params: { path: { domain } } }),
-  )
+  const zone = await unwrap(api.GET('/api/domains/{domain}/dns/hosts', { params: { path: { domain } } }))
   process.stdout.write(formatTable(zone.hosts.map(toRow)))
 }
 
@@ -89,7 +87,8 @@ const add: DomainCommand = async ({ api }, words, flags) => {
   const result = api.POST('/api/domains/{domain}/dns/hosts/{record}', {
     params: { path: { domain, record }, query: { dry_run: dryRun } },
     body: {
-      ...{ name, address },
+      name,
+      address,
       ...(ttl && { ttl: readInteger('--ttl', ttl) }),
       ...(preference && { mx_pref: readInteger('--mx-pref', preference) }),
     },

@@ -48,9 +48,7 @@ type FileCommand = Command<FileClient, typeof options>
 
 const list: FileCommand = async (client, [directory]) => {
   for await (const { files } of filesBelow(client, directory)) {
-    process.stdout.write(
-      formatTable(files.map(({ size, updated_at, path }) => [size, updated_at, path])),
-    )
+    process.stdout.write(formatTable(files.map(({ size, updated_at, path }) => [size, updated_at, path])))
   }
 }
 
@@ -87,9 +85,7 @@ const sync: FileCommand = async (client, [directory = '', prefix = ''], flags) =
   let done = 0
   for (const { path, source, size } of plan.upload) {
     const onProgress = (sent: number) => bar.show(done + sent)
-    await retry({ sleep: wait }, async () =>
-      client.upload(path, await openAsBlob(source), { onProgress }),
-    )
+    await retry({ sleep: wait }, async () => client.upload(path, await openAsBlob(source), { onProgress }))
     done += size
   }
   bar.end()
@@ -97,9 +93,7 @@ const sync: FileCommand = async (client, [directory = '', prefix = ''], flags) =
     const paths = removed.slice(at, at + 1000)
     await unwrap(client.api.POST('/api/files/delete', { body: { paths } }))
   }
-  process.stdout.write(
-    `${plan.upload.length} uploaded, ${removed.length} deleted, ${plan.unchanged} unchanged\n`,
-  )
+  process.stdout.write(`${plan.upload.length} uploaded, ${removed.length} deleted, ${plan.unchanged} unchanged\n`)
 }
 
 /** Pages of the files below a directory; of all files without one. */

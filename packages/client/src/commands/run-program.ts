@@ -23,9 +23,7 @@ export type Command<Client, Named extends Options> = (
   flags: Flags<Named>,
 ) => Promise<void>
 
-type Flags<Named extends Options> = ReturnType<
-  typeof parseArgs<{ options: Named; allowPositionals: true }>
->['values']
+type Flags<Named extends Options> = ReturnType<typeof parseArgs<{ options: Named; allowPositionals: true }>>['values']
 
 /** Runs the command that is named. Exit status: 0 done, 1 failed (the reason is on standard error), 2 usage error. */
 export async function runProgram<Client, Named extends Options>(

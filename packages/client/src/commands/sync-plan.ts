@@ -25,10 +25,7 @@ export async function listLocalFiles(directory: string, prefix: string): Promise
 }
 
 /** Compares by size, then by SHA-256; a file is read only if the sizes are equal. `remove`: paths without a local file. */
-export async function planSync(
-  local: LocalFile[],
-  stored: Map<string, { size: number; sha256: string }>,
-) {
+export async function planSync(local: LocalFile[], stored: Map<string, { size: number; sha256: string }>) {
   const upload: LocalFile[] = []
   for (const file of local) {
     const known = stored.get(file.path)

@@ -28,8 +28,7 @@ export const deploy: TreeCommand = async (client, [source = '', prefix], flags) 
   const { version, changelog, 'dry-run': dryRun } = flags
   const path = readPrefix(prefix)
   const files: HashedFile[] = []
-  for (const file of await listLocalFiles(source, ''))
-    files.push({ ...file, sha256: await sha256Of(file.source) })
+  for (const file of await listLocalFiles(source, '')) files.push({ ...file, sha256: await sha256Of(file.source) })
   const manifest = JSON.stringify({
     files: Object.fromEntries(files.map(({ path: name, sha256 }) => [name, { sha256 }])),
   })
@@ -55,11 +54,7 @@ function readPrefix(prefix: string | undefined): string {
 
 type HashedFile = LocalFile & { sha256: string }
 
-const putTree = (
-  { api }: FileClient,
-  path: string,
-  { manifest, query }: { manifest: string; query: object },
-) =>
+const putTree = ({ api }: FileClient, path: string, { manifest, query }: { manifest: string; query: object }) =>
   unwrap(
     api.PUT('/api/trees/{path}', {
       params: { path: { path }, query },
@@ -98,18 +93,14 @@ async function printResult({ api }: FileClient, { change, ...counts }: TreeResul
   if (change) {
     const path = { id: change.id }
     const read = (position: { after?: string }) =>
-      unwrap(
-        api.GET('/api/changes/{id}', { params: { path, query: { ...position, page_size: 200 } } }),
-      )
+      unwrap(api.GET('/api/changes/{id}', { params: { path, query: { ...position, page_size: 200 } } }))
     for await (const { files } of pages(read))
       for (const { path: name, before, after } of files)
         process.stdout.write(`${before === null ? '+' : after === null ? '-' : '~'} ${name}\n`)
   }
   const { added, replaced, removed, unchanged } = counts
   const number = change ? `change ${change.id}: ` : ''
-  process.stdout.write(
-    `${number}${added} added, ${replaced} replaced, ${removed} removed, ${unchanged} unchanged\n`,
-  )
+  process.stdout.write(`${number}${added} added, ${replaced} replaced, ${removed} removed, ${unchanged} unchanged\n`)
 }
 
 function printMissing(files: HashedFile[]) {

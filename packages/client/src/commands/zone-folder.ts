@@ -149,9 +149,6 @@ async function enqueue(client: DomainClient, zone: PlannedZone): Promise<number>
 }
 
 function print({ domain, added, removed }: PlannedZone) {
-  const rows = [
-    ...removed.map((each) => ['  -', ...cellsOf(each)]),
-    ...added.map((each) => ['  +', ...cellsOf(each)]),
-  ]
+  const rows = [...removed.map((each) => ['  -', ...cellsOf(each)]), ...added.map((each) => ['  +', ...cellsOf(each)])]
   process.stdout.write(`${domain}\n${formatTable(rows)}`)
 }

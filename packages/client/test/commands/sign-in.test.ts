@@ -17,14 +17,10 @@ const server = createServer(async (request, response) => {
   const body = await text(request)
   requests.push({ path: url.pathname, body, authorization: request.headers.authorization })
   const answer = (status: number, json: object, headers = {}) =>
-    response
-      .writeHead(status, { 'content-type': 'application/json', ...headers })
-      .end(JSON.stringify(json))
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(json))
   const query = (name: string) => url.searchParams.get(name) ?? ''
-  if (url.pathname === '/password-only/api/auth/methods')
-    return answer(200, { password: true, oidc: null })
-  if (url.pathname === '/api/auth/methods')
-    return answer(200, { password: true, oidc: { name: 'Test ID' } })
+  if (url.pathname === '/password-only/api/auth/methods') return answer(200, { password: true, oidc: null })
+  if (url.pathname === '/api/auth/methods') return answer(200, { password: true, oidc: { name: 'Test ID' } })
   if (url.pathname === '/api/auth/oidc/login') {
     challenge = query('challenge')
     return answer(302, {}, { location: `${query('return_to')}?code=the-code` })
@@ -36,8 +32,7 @@ const server = createServer(async (request, response) => {
     const user = { username: 'oidc:alice', role: 'editor' }
     return answer(200, { user, access_token: 'of-sso', token_type: 'Bearer', expires_in: 3600 })
   }
-  if (url.pathname === '/github')
-    return answer(200, { value: `job ${query('audience')} ${query('api-version')}` })
+  if (url.pathname === '/github') return answer(200, { value: `job ${query('audience')} ${query('api-version')}` })
   if (url.pathname === '/api/auth/token') {
     const refused = { error: 'invalid_grant', error_description: 'No trust admits this token' }
     if (new URLSearchParams(body).get('subject_token') === 'refused') return answer(400, refused)
@@ -70,9 +65,12 @@ const files = (args: string[], env?: Record<string, string>) => run('files', arg
 async function run(name: 'files' | 'domains', args: string[], env: Record<string, string> = {}) {
   const program = join(import.meta.dirname, `../../src/commands/${name}.ts`)
   const surroundings = {
-    ...{ PATH: process.env.PATH, FILES_URL: `${baseUrl}/`, DOMAINS_URL: baseUrl },
+    PATH: process.env.PATH,
+    FILES_URL: `${baseUrl}/`,
+    DOMAINS_URL: baseUrl,
     XDG_CONFIG_HOME: folder,
-    ...{ NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+    ...env,
   }
   const running = promisify(execFile)(process.execPath, [program, ...args], { env: surroundings })
   return running.then(({ stdout }) => ({ code: 0, stdout, stderr: '' })).catch((error) => error)
@@ -108,9 +106,7 @@ test('a service that does not answer is named, with the setting of its address',
   const { code, stderr } = await files(['list'], { FILES_URL: url, FILES_TOKEN: 'x' })
 
   expect(code).toBe(1)
-  expect(stderr).toMatch(
-    /^The service cannot be reached at http:\/\/127\.0\.0\.1:1 \(FILES_URL\): .+\n$/,
-  )
+  expect(stderr).toMatch(/^The service cannot be reached at http:\/\/127\.0\.0\.1:1 \(FILES_URL\): .+\n$/)
 })
 
 test('in a job of GitHub its token is exchanged', async () => {
@@ -131,17 +127,13 @@ test('in a job of GitHub its token is exchanged', async () => {
 })
 
 test('in a job of GitLab the token that it offers is exchanged once for all commands, and a refusal is said', async () => {
-  for (const _command of [1, 2])
-    expect((await files(['list'], { FILES_ID_TOKEN: 'of gitlab' })).code).toBe(0)
+  for (const _command of [1, 2]) expect((await files(['list'], { FILES_ID_TOKEN: 'of gitlab' })).code).toBe(0)
   expect(authorizations()).toEqual(['Bearer of-job', 'Bearer of-job'])
   expect(requests.filter(({ path }) => path === '/api/auth/token')).toHaveLength(1)
 
   const refused = await files(['list'], { FILES_ID_TOKEN: 'refused' })
 
-  expect([refused.code, refused.stderr]).toEqual([
-    1,
-    'No trust admits this token (invalid_grant)\n',
-  ])
+  expect([refused.code, refused.stderr]).toEqual([1, 'No trust admits this token (invalid_grant)\n'])
 })
 
 test('domains logs in and exchanges tokens of jobs, too, by its own variables', async () => {

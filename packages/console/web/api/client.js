@@ -155,8 +155,7 @@ export async function withLogin(service, send) {
     try {
       return await send(`Bearer ${token}`)
     } catch (error) {
-      const isRefused =
-        error instanceof ApiError && error.status === 401 && error.code !== 'invalid_credentials'
+      const isRefused = error instanceof ApiError && error.status === 401 && error.code !== 'invalid_credentials'
       if (!isRefused || !(await session.renew(service, token))) throw error
     }
   }

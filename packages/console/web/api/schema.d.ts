@@ -39,11 +39,7 @@ type BodyIn<All, Path, Verb extends Method> = All extends Paths[ServiceName]
     : never
   : never
 /** The JSON that an operation answers; null where it answers none. */
-export type Body<Service extends ServiceName, Path, Verb extends Method> = BodyIn<
-  Paths[Service],
-  Path,
-  Verb
->
+export type Body<Service extends ServiceName, Path, Verb extends Method> = BodyIn<Paths[Service], Path, Verb>
 
 export type Send = <Service extends ServiceName, Verb extends Method, Path extends PathOf<Service>>(
   service: Service,

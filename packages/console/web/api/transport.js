@@ -117,9 +117,7 @@ export async function call(service, path, options = {}) {
 /** Those values that are given, as texts. @param {Record<string, string | number | undefined>} [values] */
 const given = (values = {}) =>
   Object.entries(values).flatMap(([name, value]) =>
-    value === undefined || value === ''
-      ? []
-      : [/** @type {[string, string]} */ ([name, `${value}`])],
+    value === undefined || value === '' ? [] : [/** @type {[string, string]} */ ([name, `${value}`])],
   )
 
 /** @param {Response} response @returns {Promise<unknown>} */

@@ -15,9 +15,7 @@ class ChangeQueue extends RouteView {
   #changes = new Resource(this, async (signal) => {
     const query = { ...this.values('status', 'domain', 'by', 'page'), page_size: 50 }
     const list = await get('domains', '/api/changes', { query, signal })
-    const isMoving = list.changes.some(
-      ({ status, held }) => (status === 'queued' && !held) || status === 'sending',
-    )
+    const isMoving = list.changes.some(({ status, held }) => (status === 'queued' && !held) || status === 'sending')
     this.pollMs = isMoving ? 2000 : 15_000
     return list
   })
@@ -36,8 +34,7 @@ class ChangeQueue extends RouteView {
 
   /** @param {Api.LedgerChanges} list */
   #list({ changes, pagination }) {
-    const hint =
-      'Changes of records appear here with their state, from the queue to the registrar’s confirmation.'
+    const hint = 'Changes of records appear here with their state, from the queue to the registrar’s confirmation.'
     if (changes.length === 0) return empty('queue', 'No changes here', hint)
     return html`
       ${changes.some(({ held }) => held) ? this.#held() : nothing}
@@ -72,11 +69,8 @@ class ChangeQueue extends RouteView {
     })
 
   #delete = () =>
-    removalDialog(
-      'Delete',
-      'the held changes',
-      'They are cancelled, and nothing of them is sent.',
-      () => send('domains', 'delete', '/api/changes/held'),
+    removalDialog('Delete', 'the held changes', 'They are cancelled, and nothing of them is sent.', () =>
+      send('domains', 'delete', '/api/changes/held'),
     )
 
   /** @param {Api.LedgerChange} change */

@@ -100,11 +100,7 @@ export class View extends HTMLElement {
 function keepFocus(view, draw) {
   /** @type {HTMLElement[]} */
   const around = []
-  for (
-    let each = document.activeElement;
-    each && each !== view && view.contains(each);
-    each = each.parentElement
-  )
+  for (let each = document.activeElement; each && each !== view && view.contains(each); each = each.parentElement)
     around.push(/** @type {HTMLElement} */ (each))
   draw()
   if (around.length === 0 || document.activeElement !== document.body) return

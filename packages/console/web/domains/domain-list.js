@@ -37,10 +37,7 @@ class DomainListView extends RouteView {
         ${searchBox({ label: 'Search domains', value: search, onInput: this.search })}
         ${links('Which domains', lists, list, (value) => this.hrefWith({ list: value === 'ALL' ? undefined : value }))}
         ${iconButton('refresh', 'Reload', () => this.reload())}`,
-      [
-        show(this.#list, (value) => this.#table(value), 10),
-        search ? show(this.#records, foundRecords) : nothing,
-      ],
+      [show(this.#list, (value) => this.#table(value), 10), search ? show(this.#records, foundRecords) : nothing],
     )
   }
 
@@ -50,8 +47,7 @@ class DomainListView extends RouteView {
     const { sort = 'NAME' } = this.values('sort')
     /** @param {string} label @param {string} key */
     const sorted = (label, key) => {
-      const open = (/** @type {string} */ value) =>
-        this.open({ sort: value === 'NAME' ? undefined : value })
+      const open = (/** @type {string} */ value) => this.open({ sort: value === 'NAME' ? undefined : value })
       const { state, button } = sortButton(label, [key, `${key}_DESC`], sort, open)
       return html`<th scope="col" aria-sort=${state}>${button}</th>`
     }

@@ -62,9 +62,7 @@ class EventList extends RouteView {
     const { type: wanted } = this.values('type')
     const shown = this.#seen.filter(({ type }) => !wanted || type === wanted)
     const more =
-      this.#days < 29
-        ? html`<button class="button" @click=${this.#showMore}>Show older events</button>`
-        : nothing
+      this.#days < 29 ? html`<button class="button" @click=${this.#showMore}>Show older events</button>` : nothing
     const hint = 'Changes of records and files appear here while you look.'
     if (shown.length === 0) return empty('bell', 'Nothing has happened', hint, more)
     return html`
@@ -103,8 +101,7 @@ function summaryOf(type, data) {
   }
   if (type === 'version.created') return html`version <code>${data.version}</code>`
   if (type === 'link.used_up') return html`<code>${data.path}</code>`
-  if (type === 'domain.expiring')
-    return `expires ${data.expires_on}, in ${formatCount(data.days_left, 'day')}`
+  if (type === 'domain.expiring') return `expires ${data.expires_on}, in ${formatCount(data.days_left, 'day')}`
   return data.registrar ?? nothing
 }
 
@@ -116,7 +113,6 @@ const idBefore = (milliseconds) =>
     .join('')
 
 /** @param {string} domain */
-const domainLink = (domain) =>
-  html`<a href=${hrefTo(['domains', domain], { tab: 'history' })}>${toUnicode(domain)}</a>`
+const domainLink = (domain) => html`<a href=${hrefTo(['domains', domain], { tab: 'history' })}>${toUnicode(domain)}</a>`
 
 customElements.define('event-list', EventList)

@@ -25,9 +25,7 @@ export const categoryBar = (categories, chosen, onChoose) => html`
 /** One bar of all sizes, a part for each category in its colour. @param {readonly Api.CategoryCount[]} categories */
 export function stackedBar(categories) {
   const total = categories.reduce((sum, { total_size: size }) => sum + size, 0)
-  const label = categories
-    .map(({ category, total_size: size }) => `${category} ${formatBytes(size)}`)
-    .join(', ')
+  const label = categories.map(({ category, total_size: size }) => `${category} ${formatBytes(size)}`).join(', ')
   let start = 0
   return svg`
     <svg class="size-bar" viewBox="0 0 100 2" preserveAspectRatio="none" role="img" aria-label="Sizes: ${label || 'no files'}">

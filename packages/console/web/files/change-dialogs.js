@@ -70,16 +70,14 @@ async function moveAll(moves) {
     left = distinct(left)
     try {
       const [only] = left
-      if (left.length > 1 || !only)
-        await send('files', 'post', '/api/files/move/batch', { json: { moves: left } })
+      if (left.length > 1 || !only) await send('files', 'post', '/api/files/move/batch', { json: { moves: left } })
       else await send('files', 'post', '/api/files/move', { json: only }) // A directory of any size.
       return left
     } catch (error) {
       const { status, body } = explain(error)
       /** @type {string[]} */
       const paths = (status === 409 && body.paths) || []
-      const isMet = (/** @type {Move} */ { to }) =>
-        paths.some((path) => `${path}/`.startsWith(to.replace(/\/?$/, '/')))
+      const isMet = (/** @type {Move} */ { to }) => paths.some((path) => `${path}/`.startsWith(to.replace(/\/?$/, '/')))
       const existing = left.filter(isMet)
       if (existing.length === 0) {
         const sources = left.map(({ from }) => from)
@@ -91,9 +89,7 @@ async function moveAll(moves) {
       left = left.flatMap((move) => {
         if (!existing.includes(move)) return move
         if (choice === 'skip') return []
-        return choice === 'replace'
-          ? { ...move, overwrite: true }
-          : { ...move, to: nextName(move.to) }
+        return choice === 'replace' ? { ...move, overwrite: true } : { ...move, to: nextName(move.to) }
       })
     }
   }

@@ -25,8 +25,7 @@ export const prefixOf = (view) => view.query.get('prefix') ?? ownFolders()?.[0]
 
 /** The choice between those folders. @param {RouteView} view */
 export const prefixChoice = (view) =>
-  ownFolders() &&
-  select('Folder', ownFolders() ?? [], prefixOf(view) ?? '', (prefix) => view.open({ prefix }))
+  ownFolders() && select('Folder', ownFolders() ?? [], prefixOf(view) ?? '', (prefix) => view.open({ prefix }))
 
 /** The address of a folder or a file: `#/files/img/logo.png`. @param {string} path @param {Record<string, string>} [query] */
 export const hrefToPath = (path, query) => hrefTo(['files', ...path.split('/')], query)
@@ -43,8 +42,7 @@ export class FilesView extends RouteView {
 }
 
 /** Announces a change once the views have followed the address, so that nobody loads what has just moved away. */
-export const announceFilesChanged = () =>
-  setTimeout(() => filesChanged.dispatchEvent(new Event('change')))
+export const announceFilesChanged = () => setTimeout(() => filesChanged.dispatchEvent(new Event('change')))
 
 /**
  * The bytes of a file, also of a private one, or as they were after a change.

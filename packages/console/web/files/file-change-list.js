@@ -69,8 +69,7 @@ async function revert(change) {
     title: 'Take this change back?',
     body: html`<p>${countsOf(change)}: exactly these files become what they were before. The revert is a change of its own, and can be reverted.</p>`,
     confirm: 'Revert',
-    action: () =>
-      send('files', 'post', '/api/changes/{id}/revert', { params: { id: change.id }, json }),
+    action: () => send('files', 'post', '/api/changes/{id}/revert', { params: { id: change.id }, json }),
     ways: () => ({
       revert_conflict: ['Overwrite what was changed since', () => (json.overwrite = true)],
     }),

@@ -91,8 +91,7 @@ class FolderTree extends FilesView {
     const links = [...this.querySelectorAll('a')]
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
     if (step) links[links.indexOf(link) + step]?.focus()
-    else if (path && event.key === (this.#isOpen(path) ? 'ArrowLeft' : 'ArrowRight'))
-      this.#toggle(path)
+    else if (path && event.key === (this.#isOpen(path) ? 'ArrowLeft' : 'ArrowRight')) this.#toggle(path)
     else return
     event.preventDefault()
   }

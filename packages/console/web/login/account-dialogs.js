@@ -40,8 +40,7 @@ export function openAccount() {
   })
 }
 
-const hasDrafts = () =>
-  Object.keys(sessionStorage).some((name) => name === draftsName || name.startsWith('form '))
+const hasDrafts = () => Object.keys(sessionStorage).some((name) => name === draftsName || name.startsWith('form '))
 
 /** @param {'true'} [everywhere] */
 const openLogOut = (everywhere) =>

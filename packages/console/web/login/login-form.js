@@ -39,8 +39,7 @@ class LoginForm extends View {
   template() {
     const signsOn = this.#methods.filter(({ oidc }) => oidc)
     const hasPassword = this.#methods.length === 0 || this.#methods.some(({ password }) => password)
-    const signOn = () =>
-      this.#attempt.run(() => beginSingleSignOn(signsOn.map(({ service }) => service)))
+    const signOn = () => this.#attempt.run(() => beginSingleSignOn(signsOn.map(({ service }) => service)))
     const provider = signsOn[0]?.oidc?.name
     return html`
       ${provider ? html`<button class="button ${hasPassword ? '' : 'primary'} wide" @click=${signOn}>Continue with ${provider}</button>` : nothing}
@@ -90,10 +89,7 @@ export const loginPage = () => html`
       <h1>Domains and files</h1>
       ${
         offeredServices().length === 0
-          ? notice(
-              'No service is configured: set DOMAIN_SERVICE_URL or STATIC_SERVICE_URL.',
-              'warn',
-            )
+          ? notice('No service is configured: set DOMAIN_SERVICE_URL or STATIC_SERVICE_URL.', 'warn')
           : html`
             <p class="muted">Log in with the account of your services.</p>
             <login-form></login-form>

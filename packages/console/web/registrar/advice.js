@@ -25,14 +25,8 @@ const advices = {
     'The registrar’s calls are used up',
     'Changes wait for their turn. Nothing to do, unless other programs use the same account.',
   ],
-  registrar_bad_answer: [
-    'The registrar sends damaged answers',
-    `Nothing is written on such an answer. ${wait}`,
-  ],
-  registrar_error: [
-    'The registrar reports an error of its own',
-    `The service tries again by itself. ${wait}`,
-  ],
+  registrar_bad_answer: ['The registrar sends damaged answers', `Nothing is written on such an answer. ${wait}`],
+  registrar_error: ['The registrar reports an error of its own', `The service tries again by itself. ${wait}`],
 }
 
 /** @param {Api.RegistrarState} state @param {Api.Health} health @returns {Advice | undefined} undefined: all is well */

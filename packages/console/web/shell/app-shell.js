@@ -64,8 +64,7 @@ class AppShell extends View {
     const [first, domain = '', tab, ...more] = currentRoute().segments
     if (!first) navigate(hrefTo([home()]), { replace: true })
     // Typed, or from elsewhere: the address of a tab has it in the query.
-    if (first === 'domains' && tab && more.length === 0)
-      navigate(hrefTo([first, domain], { tab }), { replace: true })
+    if (first === 'domains' && tab && more.length === 0) navigate(hrefTo([first, domain], { tab }), { replace: true })
     const place = currentPlace()
     this.#announce(place)
     return html`
@@ -113,8 +112,7 @@ class AppShell extends View {
     const view = [toUnicode(name ?? place?.[1] ?? 'Not found'), query.get('tab')]
     document.title = `${view.filter(Boolean).join(', ')} · Domains and files`
     const isMoved = this.#shownTitle && this.#shownTitle !== document.title
-    if (isMoved && document.activeElement === document.body)
-      this.querySelector('main')?.focus({ preventScroll: true })
+    if (isMoved && document.activeElement === document.body) this.querySelector('main')?.focus({ preventScroll: true })
     this.#shownTitle = document.title
   }
 
@@ -206,10 +204,7 @@ const targets = {
 /** @param {string} key */
 function act(key) {
   if (key === '?') void openShortcuts()
-  if (
-    !targets[key] ||
-    (key === 'ArrowDown' && document.activeElement?.matches('main :not([type=search])'))
-  )
+  if (!targets[key] || (key === 'ArrowDown' && document.activeElement?.matches('main :not([type=search])')))
     return key === '?'
   /** @type {HTMLElement | null} */
   const target = document.querySelector(`main ${targets[key]}`)

@@ -61,8 +61,7 @@ function overTime({ changes, isWhole }) {
 /** @param {Api.Statistics} statistics @param {string} [prefix] */
 function figures(statistics, prefix = '') {
   const { total_files: files, total_size: size, stored_size: stored, categories } = statistics
-  if (files === 0)
-    return empty('chart', 'Nothing to count yet', 'Upload files, and their numbers appear here.')
+  if (files === 0) return empty('chart', 'Nothing to count yet', 'Upload files, and their numbers appear here.')
   const shared = size > 0 ? Math.round((100 * (size - stored)) / size) : 0
   const figure = (/** @type {string} */ label, /** @type {string} */ value, note = '') => html`
     <div class="panel figure"><span class="muted">${label}</span><strong>${value}</strong><span class="note">${note}</span></div>`

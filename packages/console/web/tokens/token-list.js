@@ -34,19 +34,15 @@ class TokenList extends ServiceLists {
     if (tokens.length === 0) return empty('key', 'No tokens yet', hint)
     const words = 'Programs that use it are refused at once. This cannot be undone.'
     const revoke = (/** @type {Api.ApiToken} */ { id, name }) =>
-      removalDialog('Revoke', name, words, () =>
-        send(service, 'delete', '/api/tokens/{id}', { params: { id } }),
-      )
+      removalDialog('Revoke', name, words, () => send(service, 'delete', '/api/tokens/{id}', { params: { id } }))
     return list(
       tokens,
       {
-        Name: ({ name, hint }) =>
-          html`<strong>${name}</strong> <code class="muted">…${hint}</code>`,
+        Name: ({ name, hint }) => html`<strong>${name}</strong> <code class="muted">…${hint}</code>`,
         Rights: rightsOf,
         'Last used': ({ last_used_at: at }) => (at ? formatAge(at) : 'never'),
         Expires: ({ expires_at: at }) => {
-          if (at && new Date(at).getTime() <= Date.now())
-            return html`<span class="chip">expired</span>`
+          if (at && new Date(at).getTime() <= Date.now()) return html`<span class="chip">expired</span>`
           return at ? formatDate(at) : 'never'
         },
       },

@@ -24,8 +24,7 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
     dialog.close() // The browser gives the focus back.
   }
   const leave = () => void (isLocked() || close())
-  const focusNext = () =>
-    focusOn(dialog, '[autofocus], input, select, textarea, .primary:not(:disabled)')
+  const focusNext = () => focusOn(dialog, '[autofocus], input, select, textarea, .primary:not(:disabled)')
   const update = () => {
     render(
       html`

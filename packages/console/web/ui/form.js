@@ -93,8 +93,7 @@ export const checkbox = (label, isChecked, onChange, hint) => html`
     <input
       type="checkbox"
       .checked=${isChecked}
-      @change=${(/** @type {Event} */ event) =>
-        onChange(/** @type {HTMLInputElement} */ (event.target).checked)}
+      @change=${(/** @type {Event} */ event) => onChange(/** @type {HTMLInputElement} */ (event.target).checked)}
     />
     <span>${label}${hint ? html`<small>${hint}</small>` : nothing}</span>
   </label>`

@@ -18,8 +18,7 @@ const numbers = new Intl.NumberFormat('en')
 export const formatNumber = (value) => numbers.format(value)
 
 /** "1 file", "12,345 files". @param {number} count @param {string} noun @param {string} [plural] */
-export const formatCount = (count, noun, plural = `${noun}s`) =>
-  `${formatNumber(count)} ${count === 1 ? noun : plural}`
+export const formatCount = (count, noun, plural = `${noun}s`) => `${formatNumber(count)} ${count === 1 ? noun : plural}`
 
 /** "3 added · 1 removed". @param {Record<string, number>} counts by word */
 export const formatCounts = (counts) =>
@@ -34,8 +33,7 @@ const times = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 's
 const days = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' })
 
 /** "Nov 21, 2026", of an instant in local time. @param {string | null | undefined} date */
-export const formatDate = (date) =>
-  date ? (date.length === 10 ? days : dates).format(new Date(date)) : '—'
+export const formatDate = (date) => (date ? (date.length === 10 ? days : dates).format(new Date(date)) : '—')
 
 /** "Nov 21, 2026, 8:15 PM", local time. @param {string | null | undefined} instant */
 export const formatTime = (instant) => (instant ? times.format(new Date(instant)) : '—')
@@ -69,12 +67,10 @@ const natural = new Intl.Collator('en', { numeric: true })
 export const byName = (left, right) => natural.compare(left.name, right.name)
 
 /** The domain itself first: the order of names has "_dmarc" before "@". @type {typeof byName} */
-export const byHostName = (left, right) =>
-  Number(right.name === '@') - Number(left.name === '@') || byName(left, right)
+export const byHostName = (left, right) => Number(right.name === '@') - Number(left.name === '@') || byName(left, right)
 
 /** Days from now until a calendar date. @param {string} date @param {number} [now] */
-export const daysUntil = (date, now = Date.now()) =>
-  Math.ceil((new Date(date).getTime() - now) / 86_400_000)
+export const daysUntil = (date, now = Date.now()) => Math.ceil((new Date(date).getTime() - now) / 86_400_000)
 
 /** 1800 → "30 min", 1799 → "automatic". @param {number} ttl */
 export function formatTtl(ttl) {

@@ -49,8 +49,7 @@ export const empty = (name, title, text, action) => html`
   </div>`
 
 /** A failure inside a form or dialog. @param {unknown} error @param {Action} [action] a way out */
-export const errorNotice = (error, action) =>
-  error ? notice(errorText(error), 'bad', action) : nothing
+export const errorNotice = (error, action) => (error ? notice(errorText(error), 'bad', action) : nothing)
 
 /**
  * @typedef {[label: string, run: () => void]} Action

@@ -132,8 +132,7 @@ export function expiryBar(expiresOn, isExpired = false) {
   if (!expiresOn) return html`<span class="muted">unknown</span>`
   const days = isExpired ? 0 : Math.max(0, daysUntil(expiresOn))
   const tone = days <= 30 ? 'bad' : days <= 90 ? 'warn' : 'good'
-  const words =
-    isExpired || days === 0 ? 'expired' : days === 1 ? '1 day left' : `${days} days left`
+  const words = isExpired || days === 0 ? 'expired' : days === 1 ? '1 day left' : `${days} days left`
   return html`
     <span class="expiry ${tone}" title=${formatDate(expiresOn)}>
       ${bar(days / fullBarDays, tone)}

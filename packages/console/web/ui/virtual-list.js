@@ -61,8 +61,7 @@ class VirtualList extends View {
         <div class="virtual-space" role="presentation">
           <div class="virtual-slice" role="presentation">
             ${indexes.map(
-              (index) =>
-                html`<div class="virtual-row" role="row" aria-rowindex=${index + 2}>${draw(index)}</div>`,
+              (index) => html`<div class="virtual-row" role="row" aria-rowindex=${index + 2}>${draw(index)}</div>`,
             )}
           </div>
         </div>
@@ -105,8 +104,7 @@ class VirtualList extends View {
     const top = index * this.#rowHeight
     const bottom = top + 2 * this.#rowHeight // The header covers the height of a row.
     if (top < this.scrollTop) this.scrollTo(0, top)
-    else if (bottom > this.scrollTop + this.clientHeight)
-      this.scrollTo(0, bottom - this.clientHeight)
+    else if (bottom > this.scrollTop + this.clientHeight) this.scrollTo(0, bottom - this.clientHeight)
     this.#focused = index
     this.#measure()
     this.update()

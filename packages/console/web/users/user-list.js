@@ -61,12 +61,8 @@ class UserList extends ServiceLists {
       (user) => [
         user.username,
         ['Change', () => this.reloadAfter(openUserDialog(service, user))],
-        user.source === 'local'
-          ? ['New password', () => openPasswordReset(service, user.username)]
-          : undefined,
-        user.username === self
-          ? undefined
-          : ['Remove', () => this.reloadAfter(remove(user.username))],
+        user.source === 'local' ? ['New password', () => openPasswordReset(service, user.username)] : undefined,
+        user.username === self ? undefined : ['Remove', () => this.reloadAfter(remove(user.username))],
       ],
     )
   }

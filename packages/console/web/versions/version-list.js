@@ -44,9 +44,7 @@ class VersionListView extends RouteView {
     const names = this.#list.value?.versions.map(({ version }) => version) ?? []
     const others = names.filter((name) => name !== since)
     const options = [['current', 'The files as they are now'], ...others]
-    return select('Compare with', options, this.query.get('to') ?? 'current', (to) =>
-      this.open({ to }),
-    )
+    return select('Compare with', options, this.query.get('to') ?? 'current', (to) => this.open({ to }))
   }
 
   /** @param {Api.VersionDiff} diff */

@@ -33,8 +33,7 @@ class WebhookList extends ServiceLists {
     return list(
       webhooks,
       {
-        Name: ({ name, url }) =>
-          html`${name ? html`<strong>${name}</strong><br />` : nothing}<code>${url}</code>`,
+        Name: ({ name, url }) => html`${name ? html`<strong>${name}</strong><br />` : nothing}<code>${url}</code>`,
         Sends: (webhook) => html`
           ${webhook.paused ? html`<span class="chip warn">paused</span>` : nothing}
           ${(webhook.types ?? ['all types']).map((type) => html`<span class="chip">${type}</span>`)}
@@ -125,8 +124,7 @@ const openDeliveries = (service, { id, name, url }) =>
   openDialog({
     title: `Deliveries to ${name ?? url}`,
     className: 'wide',
-    draw: () =>
-      html`<webhook-deliveries class="dialog-body" .service=${service} .webhook=${id}></webhook-deliveries>`,
+    draw: () => html`<webhook-deliveries class="dialog-body" .service=${service} .webhook=${id}></webhook-deliveries>`,
   })
 
 const tones = { pending: 'accent', delivered: 'good', failed: 'bad' }
@@ -149,8 +147,7 @@ class WebhookDeliveries extends View {
 
   /** @param {Api.Delivery[]} deliveries */
   #list(deliveries) {
-    if (deliveries.length === 0)
-      return empty('bell', 'Nothing was sent yet', 'Send a test, or wait for an event.')
+    if (deliveries.length === 0) return empty('bell', 'Nothing was sent yet', 'Send a test, or wait for an event.')
     return list(
       deliveries,
       {

@@ -17,8 +17,7 @@ import { describe, isSameRecord, pairChanges } from './zone-diff.js'
 export const emptyDraft = { records: {} }
 
 /** @param {Draft} draft */
-export const countEdits = ({ records, emailType }) =>
-  Object.keys(records).length + (emailType === undefined ? 0 : 1)
+export const countEdits = ({ records, emailType }) => Object.keys(records).length + (emailType === undefined ? 0 : 1)
 
 /**
  * @param {Draft} draft
@@ -122,9 +121,7 @@ export function rebase(draft, base, zone) {
   for (const [key, mine] of Object.entries(draft.records)) {
     if (live.has(key)) continue
     const original = known.get(key)
-    const at = arrived.findIndex(
-      ({ name, type }) => name === original?.name && type === original.type,
-    )
+    const at = arrived.findIndex(({ name, type }) => name === original?.name && type === original.type)
     const [theirs] = at >= 0 ? arrived.splice(at, 1) : []
     const isThere = mine && zone.hosts.some((each) => isSameRecord(each, mine))
     if (!original && !isThere) continue

@@ -32,23 +32,19 @@ export function diffZones(before, after) {
 }
 
 /** @param {ZoneDiff} diff */
-export const isEmptyDiff = ({ added, removed, changed }) =>
-  added.length + removed.length + changed.length === 0
+export const isEmptyDiff = ({ added, removed, changed }) => added.length + removed.length + changed.length === 0
 
 /** "MX @ mx1.example.net". @param {Api.RecordInput | undefined} record */
-export const describe = (record) =>
-  record ? `${record.type} ${record.name} ${record.address}` : 'A record'
+export const describe = (record) => (record ? `${record.type} ${record.name} ${record.address}` : 'A record')
 
 /** @param {Api.RecordInput} left @param {Api.RecordInput} right */
-export const isSameRecord = (left, right) =>
-  isSameSet(left, right) && left.address === right.address
+export const isSameRecord = (left, right) => isSameSet(left, right) && left.address === right.address
 
 /** @param {Api.RecordInput} left @param {Api.RecordInput} right */
 const isSameSet = (left, right) => left.name === right.name && left.type === right.type
 
 /** @param {Api.HostRecord} left @param {Api.HostRecord} right */
-const isEqual = (left, right) =>
-  isSameRecord(left, right) && left.ttl === right.ttl && left.mx_pref === right.mx_pref
+const isEqual = (left, right) => isSameRecord(left, right) && left.ttl === right.ttl && left.mx_pref === right.mx_pref
 
 /** @param {Api.HostRecord[]} records @param {(record: Api.HostRecord) => boolean} matches */
 function takeOut(records, matches) {

@@ -68,8 +68,7 @@ class ZoneHistory extends RouteView {
   /** @param {{ entries: Api.HistoryEntry[], total: number }} loaded */
   #timeline({ entries, total }) {
     if (entries.length === 0) {
-      const hint =
-        'Every change that is made through this service appears here, and can be taken back.'
+      const hint = 'Every change that is made through this service appears here, and can be taken back.'
       return empty('clock', 'No changes yet', hint)
     }
     const { search = '' } = this.values('search')
@@ -129,9 +128,7 @@ class ZoneHistory extends RouteView {
     const part = `history/${entry.id}/${how}`
     const { store } = this
     const review = () =>
-      openReview(title, store, (options) =>
-        writeZone(store.domain, part, { method: 'POST' }, options),
-      )
+      openReview(title, store, (options) => writeZone(store.domain, part, { method: 'POST' }, options))
     return html`<button class="button" @click=${() => this.reloadAfter(review())}>${words}</button>`
   }
 }
@@ -141,8 +138,6 @@ const nameOf = (entry) => `${whoOf(entry)}, ${formatTime(entry.at)}`
 
 /** What the filter looks at. @param {Api.HistoryEntry} entry */
 const textOf = (entry) =>
-  [whoOf(entry), ...[...entry.changes.added, ...entry.changes.removed].map(describe)]
-    .join('\n')
-    .toLowerCase()
+  [whoOf(entry), ...[...entry.changes.added, ...entry.changes.removed].map(describe)].join('\n').toLowerCase()
 
 customElements.define('zone-history', ZoneHistory)

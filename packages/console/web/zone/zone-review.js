@@ -97,9 +97,7 @@ class Review {
     const { zone, queued } = await this.#write(false)
     if (queued !== undefined && this.preview) rememberQueued(queued, this.preview.changes)
     if (queued !== undefined)
-      toast(
-        html`${mustPropose() ? 'Proposed for approval' : 'Queued'}: <a href="#/changes">see the changes</a>`,
-      )
+      toast(html`${mustPropose() ? 'Proposed for approval' : 'Queued'}: <a href="#/changes">see the changes</a>`)
     else if (zone?.verified !== false) toast('Applied and verified at the registrar')
     else toast('Applied. The registrar could not be read back yet: see Changes.')
     if (!this.#send) this.#store.change(emptyDraft)

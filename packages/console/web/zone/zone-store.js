@@ -206,9 +206,7 @@ export class ZoneStore {
 const none = { changes: [], records: [] }
 
 /** @type {Map<string, { base: TaggedZone, draft: Draft }>} by domain */
-const drafts = new Map(
-  session.isEmpty ? [] : JSON.parse(sessionStorage.getItem(draftsName) ?? '[]'),
-)
+const drafts = new Map(session.isEmpty ? [] : JSON.parse(sessionStorage.getItem(draftsName) ?? '[]'))
 
 session.addEventListener('change', () => {
   if (session.isEmpty) drafts.clear()

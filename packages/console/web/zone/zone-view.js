@@ -51,8 +51,7 @@ class ZoneView extends RouteView {
   template() {
     const { domain } = this.#store
     const name = toUnicode(domain)
-    const hrefOf = (/** @type {string} */ tab) =>
-      hrefTo(['domains', domain], { tab: tab === 'records' ? '' : tab })
+    const hrefOf = (/** @type {string} */ tab) => hrefTo(['domains', domain], { tab: tab === 'records' ? '' : tab })
     return html`
       <div class="view">
         <nav class="breadcrumb" aria-label="Breadcrumb"><a href="#/domains">Domains</a> ${icon('chevron')} <span>${name}</span></nav>

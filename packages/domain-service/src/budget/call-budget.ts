@@ -31,11 +31,7 @@ export interface CallBudget {
    * One turn: reads the state, and stores what `take` decides. No process makes a call for `pauseMs`.
    * @returns the id of the last call that it stored, if any.
    */
-  turn(
-    since: number,
-    pauseMs: number,
-    take: (state: BudgetState) => BudgetShare,
-  ): Promise<number | undefined>
+  turn(since: number, pauseMs: number, take: (state: BudgetState) => BudgetShare): Promise<number | undefined>
 }
 
 /** Calls older than this count in no window. */

@@ -3,13 +3,7 @@ import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { registrarBusy, registrarUnavailable } from '../errors.ts'
 import { type BudgetState, type CallBudget, holdMs } from './call-budget.ts'
 import { type CallLimit, CallWindows, marginMs, type Priority, SlotCounts } from './call-windows.ts'
-import {
-  type CallSlot,
-  maxWaits,
-  type Reservation,
-  type ReserveOptions,
-  rank,
-} from './reservation.ts'
+import { type CallSlot, maxWaits, type Reservation, type ReserveOptions, rank } from './reservation.ts'
 
 interface Options {
   limits: CallLimit[]
@@ -192,9 +186,7 @@ export class CallQuota {
         this.#adopt(state)
         ;({ granted, wakeAt } = this.#grantSlots(state))
         this.#isPublished = this.#held.size + this.#waiting.length > 0
-        const calls = granted.flatMap(({ call, priority }) =>
-          call ? (call.held?.priority ?? priority) : [],
-        )
+        const calls = granted.flatMap(({ call, priority }) => (call ? (call.held?.priority ?? priority) : []))
         return { calls, held: this.#held, waiting: this.#waiting }
       })
       this.#lastId = last ?? this.#lastId
@@ -207,14 +199,12 @@ export class CallQuota {
       this.#lastId = 0
       this.#isPublished = true
       for (const call of granted) this.#held.delete(call)
-      for (const { client } of [...granted, ...this.#waiting.splice(0)])
-        client.reject(databaseProblem(cause) ?? cause)
+      for (const { client } of [...granted, ...this.#waiting.splice(0)]) client.reject(databaseProblem(cause) ?? cause)
     }
     const absent = Array.from(this.#held, ({ absentUntil = Infinity }) => absentUntil)
     const retryIn = this.budget.isShared && this.#waiting.length > 0 ? retryMs : Infinity
     const waitMs = Math.min(Math.min(wakeAt, ...absent) - this.now(), retryIn)
-    if (waitMs < Infinity)
-      this.#retry = this.#clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
+    if (waitMs < Infinity) this.#retry = this.#clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
   }
 
   /** Grants in order until a call finds no room; refuses all those that cannot be granted in time. */

@@ -16,9 +16,7 @@ export const marginMs = 500
 
 /** Parses `20/minute,700/hour,8000/day`; undefined for anything else. */
 export function parseRate(text: string): CallLimit[] | undefined {
-  const limits = text
-    .split(',')
-    .map((part) => /^([1-9][0-9]{0,6})\/(minute|hour|day)$/.exec(part.trim()))
+  const limits = text.split(',').map((part) => /^([1-9][0-9]{0,6})\/(minute|hour|day)$/.exec(part.trim()))
   if (!limits.every((match) => match !== null)) return undefined
   // The expression admits only these windows.
   return limits.map(([, calls, window]) => ({
@@ -172,8 +170,7 @@ export class CallWindows {
   /** Calls made in each of the last 24 hours, oldest first; fewer hours where no window is that long. */
   hours(now: number): HourOfCalls[] {
     const count = Math.min(24, Math.max(1, Math.floor(this.#keepMs / windowMs.hour)))
-    const within = (share: Share, from: number) =>
-      countAfter(share, from) - countAfter(share, from + windowMs.hour)
+    const within = (share: Share, from: number) => countAfter(share, from) - countAfter(share, from + windowMs.hour)
     return Array.from({ length: count }, (_, at) => {
       const from = now - (count - at) * windowMs.hour
       return { from, calls: within(this.#all, from), reads: within(this.#reads, from) }
@@ -196,8 +193,7 @@ export class CallWindows {
 
   #sum(counts: SlotCounts, share: Share): number {
     let sum = 0
-    for (const [priority, slots] of counts)
-      if (share === this.#all || share.members.includes(priority)) sum += slots
+    for (const [priority, slots] of counts) if (share === this.#all || share.members.includes(priority)) sum += slots
     return sum
   }
 }

@@ -78,12 +78,8 @@ export class LocalBudget implements CallBudget {
     const rows = Array.from(some, ({ at, priority }) => sql`(${account}, ${at}, ${priority})`)
     try {
       await this.#sql.transaction(async (transaction) => {
-        await transaction.run(
-          sql`delete from ${calls} where account = ${account} and at <= ${clock.now() - keepMs}`,
-        )
-        await transaction.run(
-          sql`insert into ${calls} (account, at, priority) values ${join(rows)}`,
-        )
+        await transaction.run(sql`delete from ${calls} where account = ${account} and at <= ${clock.now() - keepMs}`)
+        await transaction.run(sql`insert into ${calls} (account, at, priority) values ${join(rows)}`)
       })
       this.#unstored = this.#unstored.filter((call) => !some.has(call))
       this.#isFailing = false

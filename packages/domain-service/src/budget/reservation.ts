@@ -28,12 +28,13 @@ export interface ReserveOptions {
 }
 
 /** The order of priorities; a call whose slot is already held goes first. */
-export const rank = ({ slots, priority }: Slots) =>
-  slots === 0 ? -1 : priorities.indexOf(priority)
+export const rank = ({ slots, priority }: Slots) => (slots === 0 ? -1 : priorities.indexOf(priority))
 
 /** How long calls wait for slots; by default ten seconds. */
 export const maxWaits: Partial<Record<Priority, number>> = {
   // Refusing the next call of a batch under way does harm: it waits until a whole minute's window has become free.
   'follow-up': 61_000,
-  ...{ queued: Infinity, background: Infinity, sweep: Infinity },
+  queued: Infinity,
+  background: Infinity,
+  sweep: Infinity,
 }

@@ -1,20 +1,6 @@
-import {
-  join,
-  list,
-  name,
-  now,
-  type Postgres,
-  type SqlTransaction,
-  sql,
-} from '@domains-and-files/persistence'
+import { join, list, name, now, type Postgres, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { leaseNow } from '../ledger/replicas/leases.ts'
-import {
-  type BudgetShare,
-  type BudgetState,
-  type CallBudget,
-  holdMs,
-  keepMs,
-} from './call-budget.ts'
+import { type BudgetShare, type BudgetState, type CallBudget, holdMs, keepMs } from './call-budget.ts'
 import { type Priority, priorities, SlotCounts } from './call-windows.ts'
 
 const waiterMs = 3_000
@@ -42,9 +28,7 @@ export class SharedBudget implements CallBudget {
 
   /** Creates the budget of an account that has none. */
   static async open(database: Postgres, process: Process): Promise<SharedBudget> {
-    await database.run(
-      sql`insert into ${budgets} (account) values (${process.account}) on conflict do nothing`,
-    )
+    await database.run(sql`insert into ${budgets} (account) values (${process.account}) on conflict do nothing`)
     return new SharedBudget(database, process)
   }
 

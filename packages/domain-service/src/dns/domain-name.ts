@@ -37,8 +37,7 @@ function parseDomain(text: string): Domain | string {
   if (/(?:^|\.)[0-9]+$/.test(name)) return 'must be a domain name, not an address'
   const registered = parse(name, { allowPrivateDomains: true }).domain
   if (registered === null) return 'is a public suffix: use a domain registered under it'
-  if (registered !== name)
-    return `is a subdomain: use ${registered}, and the rest as the name of a record`
+  if (registered !== name) return `is a subdomain: use ${registered}, and the rest as the name of a record`
   const dot = name.indexOf('.')
   return { name, sld: name.slice(0, dot), tld: name.slice(dot + 1) }
 }

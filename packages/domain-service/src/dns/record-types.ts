@@ -48,19 +48,15 @@ function parseTarget([target, ...rest]: Token[], qualify: Qualify): Rdata {
 const ipv4: RecordType = {
   ...plain,
   describe: 'an IPv4 address',
-  validate: (address) =>
-    isIPv4(address) ? undefined : 'must be an IPv4 address such as 192.0.2.1',
+  validate: (address) => (isIPv4(address) ? undefined : 'must be an IPv4 address such as 192.0.2.1'),
 }
 
 const ipv6: RecordType = {
   ...plain,
   describe: 'an IPv6 address',
-  canonicalize: (address) =>
-    isPlainIPv6(address) ? ipaddr.IPv6.parse(address).toRFC5952String() : address,
+  canonicalize: (address) => (isPlainIPv6(address) ? ipaddr.IPv6.parse(address).toRFC5952String() : address),
   validate: (address) =>
-    isPlainIPv6(address)
-      ? undefined
-      : 'must be an IPv6 address such as 2001:db8::1, without zone id',
+    isPlainIPv6(address) ? undefined : 'must be an IPv6 address such as 2001:db8::1, without zone id',
   print: ({ address }) => address,
   parse: parseAddress,
 }
@@ -83,8 +79,7 @@ const { print: _, ...unprinted } = target
 function validateTarget(address: string): string | undefined {
   const name = withoutDot(address)
   const labels = name.split('.')
-  if (isIP(name) || /^[0-9]+$/.test(labels.at(-1) ?? ''))
-    return 'must be a host name, not an address'
+  if (isIP(name) || /^[0-9]+$/.test(labels.at(-1) ?? '')) return 'must be a host name, not an address'
   if (name.length > 253 || !labels.every((label) => /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/.test(label)))
     return 'must be a host name such as host.example.net'
   return labels.length === 1
@@ -127,8 +122,7 @@ function validateCaa(address: string): string | undefined {
   if (!parts) return 'must be flags, tag and value: 0 issue "ca.example.net"'
   const { flags, tag, value } = parts
   if (flags > 255) return 'must have flags from 0 to 255'
-  if (!['issue', 'issuewild', 'iodef'].includes(tag))
-    return 'must have the tag issue, issuewild or iodef'
+  if (!['issue', 'issuewild', 'iodef'].includes(tag)) return 'must have the tag issue, issuewild or iodef'
   if (tag === 'iodef' && !/^(?:mailto:[^\s@]+@[^\s@]+|https?:\/\/[^\s]+)$/.test(value))
     return 'must have a mailto: or http(s) URL for iodef'
   if (tag !== 'iodef' && !isCaaIssuer(value))
@@ -177,8 +171,7 @@ function parseTxt(tokens: Token[]): Rdata {
 }
 
 // XML 1.0 excludes most control characters; a lone surrogate is not a character.
-const hasControls = (text: string) =>
-  /[^\P{Cc}\t]|[\ufffe\uffff]/u.test(text) || !text.isWellFormed()
+const hasControls = (text: string) => /[^\P{Cc}\t]|[\ufffe\uffff]/u.test(text) || !text.isWellFormed()
 
 const notAtApex = (fault: string) => (name: string) => (name === '@' ? fault : undefined)
 
@@ -216,17 +209,14 @@ const types = new Map<string, RecordType>([
     'MXE',
     {
       ...ipv4,
-      validateName: (name) =>
-        name === '@' ? undefined : 'must be @ for MXE: it is for the domain itself',
+      validateName: (name) => (name === '@' ? undefined : 'must be @ for MXE: it is for the domain itself'),
     },
   ],
   [
     'NS',
     {
       ...target,
-      validateName: notAtApex(
-        'must not be @ for NS: the nameservers of the domain itself are set at the registrar',
-      ),
+      validateName: notAtApex('must not be @ for NS: the nameservers of the domain itself are set at the registrar'),
     },
   ],
   [
@@ -258,7 +248,5 @@ const unknownType: RecordType = { ...plain, describe: '', validate: () => undefi
 /** For people: `A and MXE an IPv4 address, AAAA an IPv6 address, …`. */
 export function describeAddresses(): string {
   const kinds = Map.groupBy(types, ([, { describe }]) => describe)
-  return [...kinds]
-    .map(([describe, same]) => `${same.map(([name]) => name).join(', ')} ${describe}`)
-    .join('; ')
+  return [...kinds].map(([describe, same]) => `${same.map(([name]) => name).join(', ')} ${describe}`).join('; ')
 }

@@ -67,8 +67,7 @@ export function parseRow(row: Row, domain: string): ParsedRow {
 
 const parsedRows = new WeakMap<Row, ParsedRow>()
 
-const toInteger = (text: string, fallback: number) =>
-  /^[0-9]{1,9}$/.test(text) ? Number(text) : fallback
+const toInteger = (text: string, fallback: number) => (/^[0-9]{1,9}$/.test(text) ? Number(text) : fallback)
 
 /** A name as records have it: in A-labels and lower case. */
 export const ownerOf = (name: string) => toAscii(name) ?? name.toLowerCase()
@@ -108,8 +107,12 @@ export function toRow(input: RecordInput, domain: string): { row: Row; faults: F
   // Ignored beside other types: every other row carries the registrar's default.
   const mxPref = (type === 'MX' ? given : undefined) ?? defaultMxPref
   const row = {
-    ...{ name: name || '@', type, address: rules.normalize(input.address) },
-    ...{ ttl: String(ttl), mxPref: String(mxPref), dynamic: false },
+    name: name || '@',
+    type,
+    address: rules.normalize(input.address),
+    ttl: String(ttl),
+    mxPref: String(mxPref),
+    dynamic: false,
   }
   const isKnown = isWritable(row)
   const isMissing = isKnown && (row.address === '' || row.address === '.')
@@ -134,15 +137,12 @@ export function validateName(name: string, domain: string): string | undefined {
   if (name === '') return 'is required: write @ for the domain itself'
   const bare = name.replace(/\.$/, '')
   if (bare === domain) return `is the domain itself: write @`
-  if (bare.endsWith(`.${domain}`))
-    return `must not end in the domain: write ${bare.slice(0, -domain.length - 1)}`
+  if (bare.endsWith(`.${domain}`)) return `must not end in the domain: write ${bare.slice(0, -domain.length - 1)}`
   const labels = name.split('.')
   if (labels[0] === '*') labels.shift()
   if (!labels.every((label) => /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/.test(label))) {
     return 'must be labels of a-z, 0-9, _ and - (1 to 63 each, no - at an end), * only as the whole first one'
   }
   if (name.length > 60) return 'must have at most 60 characters'
-  return name.length + 1 + domain.length > 253
-    ? 'must have at most 253 characters with the domain'
-    : undefined
+  return name.length + 1 + domain.length > 253 ? 'must have at most 253 characters with the domain' : undefined
 }

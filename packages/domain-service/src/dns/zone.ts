@@ -60,14 +60,10 @@ export function distinctRows(rows: Row[], domain: string): Row[] {
 
 /** Whether a row is one of those with which the registrar fills an empty zone. */
 export const isParking = (row: Row, domain: string) =>
-  (row.type === 'CNAME' &&
-    row.name === 'www' &&
-    /^parkingpage\.namecheap\.com\.?$/i.test(row.address)) ||
+  (row.type === 'CNAME' && row.name === 'www' && /^parkingpage\.namecheap\.com\.?$/i.test(row.address)) ||
   (row.type === 'URL' &&
     row.name === '@' &&
-    [`http://www.${domain}/?from=@`, `http://www.${domain}?from=@`].includes(
-      row.address.toLowerCase(),
-    ))
+    [`http://www.${domain}/?from=@`, `http://www.${domain}?from=@`].includes(row.address.toLowerCase()))
 
 const sortFields = ['name', 'type', 'address', 'mx_pref', 'ttl'] as const
 
@@ -96,10 +92,7 @@ export const differenceOf = (before: Zone, after: Zone): Delta => ({
 })
 
 /** The records of a delta. */
-export const recordsOf = (
-  { added, removed }: Pick<Delta, 'added' | 'removed'>,
-  domain: string,
-) => ({
+export const recordsOf = ({ added, removed }: Pick<Delta, 'added' | 'removed'>, domain: string) => ({
   added: added.map((row) => parseRow(row, domain).record),
   removed: removed.map((row) => parseRow(row, domain).record),
 })
@@ -113,10 +106,11 @@ export const isSameDelta = (one: Delta, other: Delta, domain: string) =>
   one.emailType === other.emailType
 
 /** The part of a delta that concerns these rows; the email type stays. */
-export const filterDelta = (
-  { added, removed, emailType }: Delta,
-  isIn: (row: Row) => boolean,
-): Delta => ({ added: added.filter(isIn), removed: removed.filter(isIn), emailType })
+export const filterDelta = ({ added, removed, emailType }: Delta, isIn: (row: Row) => boolean): Delta => ({
+  added: added.filter(isIn),
+  removed: removed.filter(isIn),
+  emailType,
+})
 
 /** The registrar keeps one row of each key, so an added row takes the place of one that differs in its TTL. */
 export function withDelta(zone: Zone, delta: Delta): Zone {
@@ -166,8 +160,7 @@ function toRrset(records: HostRecord[]): Rrset[] {
   ]
 }
 
-const textOf = ({ address, mx_pref }: HostRecord) =>
-  mx_pref === undefined ? address : `${mx_pref} ${address}`
+const textOf = ({ address, mx_pref }: HostRecord) => (mx_pref === undefined ? address : `${mx_pref} ${address}`)
 
 export const emailTypes = ['NONE', 'MX', 'MXE', 'FWD', 'OX', 'GMAIL'] as const
 
@@ -190,8 +183,7 @@ export function resolveEmailType(change: {
   const required = requiredBy(rows)
   const isFirst = required !== undefined && requiredBy(before.rows) !== required
   // The present type is accepted as it is, but not with a first MX (MXE): the registrar would drop that silently.
-  if (requested !== undefined && requested === before.emailType && !isFirst)
-    return { emailType: requested }
+  if (requested !== undefined && requested === before.emailType && !isFirst) return { emailType: requested }
   if (requested !== undefined) return checkRequested(requested, required)
 
   const current = before.emailType
@@ -201,8 +193,7 @@ export function resolveEmailType(change: {
     }
   }
   const isMail = current === 'MX' || current === 'MXE'
-  if (current === 'NONE' || (isMail && (required || requiredBy(before.rows))))
-    return { emailType: required ?? 'NONE' }
+  if (current === 'NONE' || (isMail && (required || requiredBy(before.rows)))) return { emailType: required ?? 'NONE' }
   if (isMail || !required) return { emailType: current }
   // OX and GMAIL zones contain MX rows of their provider.
   if (required === 'MX' && (current === 'OX' || current === 'GMAIL')) return { emailType: current }
@@ -213,10 +204,8 @@ export function resolveEmailType(change: {
 }
 
 function checkRequested(requested: string, required: 'MX' | 'MXE' | undefined) {
-  if (!emailTypes.some((known) => known === requested))
-    return { fault: `must be one of ${emailTypes.join(', ')}` }
-  if (required === 'MXE' && requested !== 'MXE')
-    return { fault: 'must be MXE while the zone has an MXE record' }
+  if (!emailTypes.some((known) => known === requested)) return { fault: `must be one of ${emailTypes.join(', ')}` }
+  if (required === 'MXE' && requested !== 'MXE') return { fault: 'must be MXE while the zone has an MXE record' }
   if (required === 'MX' && !['MX', 'OX', 'GMAIL'].includes(requested))
     return { fault: 'must be MX (or OX or GMAIL) while the zone has MX records' }
   if (requested === 'MX' && required !== 'MX') return { fault: 'needs an MX record in the zone' }

@@ -1,10 +1,6 @@
 import { domainToUnicode } from 'node:url'
 import { type Clock, delay, type Logger, type Timer } from '@domains-and-files/http'
-import {
-  isOfType,
-  type ListQuery,
-  sortDomains,
-} from '@domains-and-files/registrar-sandbox/protocol'
+import { isOfType, type ListQuery, sortDomains } from '@domains-and-files/registrar-sandbox/protocol'
 import { type Domain, readDomain, toAscii } from '../dns/domain-name.ts'
 import { domainListIncomplete } from '../errors.ts'
 import type { Leases } from '../ledger/replicas/leases.ts'
@@ -87,8 +83,7 @@ export class DomainList {
    */
   async findZoneOf(hostName: string, isVisible: Visibility): Promise<Domain | undefined> {
     if (!this.#snapshot) await this.#awaitFirst(true)
-    const names =
-      this.#snapshot?.names ?? new Set(this.#reader.progress.entries.map(({ name }) => name))
+    const names = this.#snapshot?.names ?? new Set(this.#reader.progress.entries.map(({ name }) => name))
     let rest = toAscii(hostName.replace(/\.$/, '')) ?? ''
     for (; rest.includes('.'); rest = rest.slice(rest.indexOf('.') + 1)) {
       const domain = names.has(rest) && isVisible(rest) ? readDomain(rest) : undefined
@@ -159,8 +154,7 @@ export class DomainList {
     const { clock, registrar } = this.#options
     const skipped = (query.page - 1) * query.pageSize
     const { entries, total, startedAt = clock.now() } = this.#reader.progress
-    const isReadingOrder =
-      query.sortBy === 'NAME' && query.listType === 'ALL' && query.searchTerm === undefined
+    const isReadingOrder = query.sortBy === 'NAME' && query.listType === 'ALL' && query.searchTerm === undefined
     if (isReadingOrder && skipped + query.pageSize <= entries.length) {
       const domains = entries.slice(skipped, skipped + query.pageSize)
       return { domains, total: total ?? entries.length, age: clock.now() - startedAt, stale: false }
@@ -181,8 +175,7 @@ export class DomainList {
     const timeout = delay(this.#options.clock, maxWaitMs)
     if (this.#reader.progress.pagesRead === 0) await Promise.race([reading, nextPage, timeout])
     if (this.#snapshot || this.#reader.progress.pagesRead === 0) return
-    const isNear =
-      this.#reader.isImmediate || (!firstPageIsEnough && this.#remainingMs() <= maxWaitMs)
+    const isNear = this.#reader.isImmediate || (!firstPageIsEnough && this.#remainingMs() <= maxWaitMs)
     if (isNear) await Promise.race([reading, timeout])
   }
 

@@ -56,9 +56,7 @@ export class DomainListStore {
         total: row.total ?? undefined,
         hasChanged: row.has_changed === 1,
         // Written by `addPage` alone.
-        pages: entries
-          .filter(({ pass }) => pass === row.id)
-          .map((page) => JSON.parse(page.entries) as DomainEntry[]),
+        pages: entries.filter(({ pass }) => pass === row.id).map((page) => JSON.parse(page.entries) as DomainEntry[]),
       }),
     )
     return {
@@ -110,12 +108,8 @@ export class DomainListStore {
         told && (await readEntries(transaction, told.id)),
       ]
       const toldAt = told?.told_at ?? nowMs
-      await transaction.run(
-        sql`update ${passes} set told_at = ${Math.max(nowMs, toldAt)} where id = ${latest.id}`,
-      )
-      await transaction.run(
-        sql`delete from ${passes} where account = ${this.account} and id < ${latest.id}`,
-      )
+      await transaction.run(sql`update ${passes} set told_at = ${Math.max(nowMs, toldAt)} where id = ${latest.id}`)
+      await transaction.run(sql`delete from ${passes} where account = ${this.account} and id < ${latest.id}`)
       await appendEvents(transaction, compare(entries, known, { nowMs, toldAt }))
     })
   }
@@ -149,9 +143,7 @@ function compare(
   const present = [...entries.values()].flatMap((domain) => {
     const before = known?.get(domain.name)
     const { expires_on: date } = domain
-    const isDue =
-      thresholdOf(date, nowMs) <
-      (before?.expires_on === date ? thresholdOf(date, toldAt) : Infinity)
+    const isDue = thresholdOf(date, nowMs) < (before?.expires_on === date ? thresholdOf(date, toldAt) : Infinity)
     return [
       ...(known && !before ? [event('domain.added', { domain })] : []),
       ...(isDue ? [event('domain.expiring', { domain, days_left: daysUntil(date, nowMs) })] : []),

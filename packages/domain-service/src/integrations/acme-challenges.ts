@@ -43,9 +43,7 @@ export class AcmeChallenges {
   /** Sweeps every hour; most forgotten challenges are removed before, together with another write. */
   start() {
     this.#timer = this.#options.clock.setTimer(() => {
-      this.sweep().catch((error: unknown) =>
-        this.#options.log.warn({ err: error }, 'old ACME challenges not removed'),
-      )
+      this.sweep().catch((error: unknown) => this.#options.log.warn({ err: error }, 'old ACME challenges not removed'))
       this.start()
     }, sweepIntervalMs)
   }
@@ -111,9 +109,7 @@ export class AcmeChallenges {
   async #outdated(challenge: StoredChallenge, keep: number): Promise<StoredChallenge[]> {
     const own = await Promise.all(
       (await this.#options.store.list(challenge)).map(async (each) =>
-        each.owner === challenge.owner &&
-        each.value !== challenge.value &&
-        (await this.#hasAdded(each))
+        each.owner === challenge.owner && each.value !== challenge.value && (await this.#hasAdded(each))
           ? each
           : undefined,
       ),
@@ -143,9 +139,7 @@ export class AcmeChallenges {
   // Queued before the client's write, it joins the same batch. Resolves once it is queued.
   async #sweepDomain(domain: Domain, except?: string) {
     const { zones, log } = this.#options
-    const expired = (await this.#expired()).filter(
-      (each) => each.domain === domain.name && each.value !== except,
-    )
+    const expired = (await this.#expired()).filter((each) => each.domain === domain.name && each.value !== except)
     if (expired.length === 0) return
     const isOwn = await Promise.all(expired.map((each) => this.#hasAdded(each)))
     const own = expired.filter((_, index) => isOwn[index])
@@ -162,9 +156,7 @@ export class AcmeChallenges {
         requestId: 'acme-sweep',
       })
       .then(() => this.#forget(own))
-      .catch((error: unknown) =>
-        log.warn({ err: error, domain: domain.name }, 'old ACME challenges not removed'),
-      )
+      .catch((error: unknown) => log.warn({ err: error, domain: domain.name }, 'old ACME challenges not removed'))
   }
 
   // A failure is harmless: the records are gone, and a row that stays costs one more sweep.

@@ -27,8 +27,7 @@ export function registerAcmeDnsRoutes(scope: App, dependencies: Dependencies) {
     const { subdomain, txt } = parseBody(Update, request.body)
     const host = registeredHost(context.caller)
     if (!host || subdomain !== subdomainOf(host)) throw foreignSubdomain()
-    if (!/^[A-Za-z0-9_-]{43}$/.test(txt))
-      throw new HttpError(400, 'bad_txt', 'txt must be 43 base64url characters')
+    if (!/^[A-Za-z0-9_-]{43}$/.test(txt)) throw new HttpError(400, 'bad_txt', 'txt must be 43 base64url characters')
     await challenges.present(host, txt, context, { protocol: 'acme-dns', keep: 2 })
     return { txt }
   })
@@ -55,9 +54,7 @@ async function registerName(request: FastifyRequest, { domains, tokens }: Depend
   const { name, allowfrom } = parseBody(Registration, request.body)
   const host = await locateHostName(name, { domains, caller })
   if (!host) throw new HttpError(404, 'domain_not_found', `No domain of this account has ${name}`)
-  const message = host.name.startsWith('*')
-    ? 'must not be a wildcard'
-    : validateName(host.name, host.domain.name)
+  const message = host.name.startsWith('*') ? 'must not be a wildcard' : validateName(host.name, host.domain.name)
   if (message) throw validationFailed([{ path: '/name', message }])
   const fulldomain = fqdnOf(host)
   const { text: password, token } = await tokens.create(caller, {
@@ -72,8 +69,7 @@ async function registerName(request: FastifyRequest, { domains, tokens }: Depend
 }
 
 // Unique, since a name may be registered again.
-const tokenNameOf = (fulldomain: string) =>
-  `acme-dns ${fulldomain.slice(0, 80)} ${randomBytes(4).toString('hex')}`
+const tokenNameOf = (fulldomain: string) => `acme-dns ${fulldomain.slice(0, 80)} ${randomBytes(4).toString('hex')}`
 
 // Renewals would stop when the token expires; it may write one TXT name only, and dies with its owner.
 const tenYears = 10 * 365 * 86_400
@@ -82,20 +78,15 @@ const tenYears = 10 * 365 * 86_400
 function registeredHost({ records, domains }: Caller): HostName | undefined {
   const [limit, ...others] = records ?? []
   const domain = readDomain(domains?.length === 1 ? (domains[0] ?? '') : '')
-  if (!limit || others.length > 0 || limit.name.includes('*') || typeof domain === 'string')
-    return undefined
+  if (!limit || others.length > 0 || limit.name.includes('*') || typeof domain === 'string') return undefined
   return { domain, name: limit.name }
 }
 
-const fqdnOf = ({ domain, name }: HostName) =>
-  name === '@' ? domain.name : `${name}.${domain.name}`
+const fqdnOf = ({ domain, name }: HostName) => (name === '@' ? domain.name : `${name}.${domain.name}`)
 
 // In the form of a UUID, as acme-dns has it.
 const subdomainOf = (host: HostName) =>
-  hash('sha256', fqdnOf(host), 'hex').replace(
-    /^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/,
-    '$1-$2-$3-$4-$5',
-  )
+  hash('sha256', fqdnOf(host), 'hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5')
 
 // As acme-dns itself answers: there the subdomain is part of the credentials.
 const foreignSubdomain = () =>

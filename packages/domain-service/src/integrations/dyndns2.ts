@@ -78,9 +78,7 @@ async function answerUpdate(
     ),
   )
   const updates = await Promise.all(
-    located.map((host) =>
-      typeof host === 'string' ? host : updateHost({ host, addresses }, context, dependencies),
-    ),
+    located.map((host) => (typeof host === 'string' ? host : updateHost({ host, addresses }, context, dependencies))),
   )
   return updates.join('\n')
 }

@@ -33,9 +33,7 @@ export function registerExternalDnsRoutes(scope: App, dependencies: Dependencies
   }
   scope.get(base, read, negotiate)
   scope.get(`${base}/`, read, negotiate)
-  scope.get(`${base}/records`, read, async (request, reply) =>
-    send(reply, await webhook.records(callerOf(request))),
-  )
+  scope.get(`${base}/records`, read, async (request, reply) => send(reply, await webhook.records(callerOf(request))))
   const config = { access: 'editor', enforcesRecordLimits: true } as const
   const write = { ...read, config, bodyLimit: maxChangesBytes }
   scope.post(`${base}/records`, write, async (request, reply) => {
@@ -52,9 +50,7 @@ export function registerExternalDnsRoutes(scope: App, dependencies: Dependencies
 const maxChangesBytes = 4 * 1024 * 1024
 
 const send = (reply: FastifyReply, body: unknown) =>
-  reply
-    .type('application/external.dns.webhook+json;version=1')
-    .send(Buffer.from(JSON.stringify(body)))
+  reply.type('application/external.dns.webhook+json;version=1').send(Buffer.from(JSON.stringify(body)))
 
 class ExternalDnsWebhook {
   readonly #dependencies: Dependencies
@@ -71,18 +67,14 @@ class ExternalDnsWebhook {
     const exact = only ?? caller.domains
     const names = exact?.every((name) => !name.startsWith('*')) ? exact : await this.#listed(caller)
     const visible = names.filter((name) => allowsDomain(caller, name))
-    const found = await Promise.all(
-      visible.map((name) => domains.findZoneOf(name, (each) => each === name)),
-    )
+    const found = await Promise.all(visible.map((name) => domains.findZoneOf(name, (each) => each === name)))
     return found.filter((domain) => domain !== undefined)
   }
 
   async records(caller: Caller): Promise<Endpoint[]> {
     const all = await this.domainsOf(caller)
     const byAge = all.sort((a, b) => this.#ageOf(a) - this.#ageOf(b))
-    const endpoints = await Promise.all(
-      byAge.map((domain) => this.#recordsOf(domain).catch(noneIfUnmanaged)),
-    )
+    const endpoints = await Promise.all(byAge.map((domain) => this.#recordsOf(domain).catch(noneIfUnmanaged)))
     return endpoints.flat()
   }
 
@@ -96,14 +88,10 @@ class ExternalDnsWebhook {
     const ends = await Promise.allSettled(
       [...edits.values()].map(({ domain, edit, pointers }) =>
         // external-dns repeats its plan until all of it is done: the finished part must not cost calls.
-        writer
-          .writeUnlessDone(domain, edit, context)
-          .catch(moveFaults((index, field) => pointers[index]?.(field))),
+        writer.writeUnlessDone(domain, edit, context).catch(moveFaults((index, field) => pointers[index]?.(field))),
       ),
     )
-    const errors = ends.flatMap((end) =>
-      end.status === 'rejected' ? [toRetryable(end.reason)] : [],
-    )
+    const errors = ends.flatMap((end) => (end.status === 'rejected' ? [toRetryable(end.reason)] : []))
     const worst = errors.find((error) => !isPermanent(error)) ?? errors[0]
     if (worst) throw worst
   }
@@ -156,9 +144,7 @@ class ExternalDnsWebhook {
       { listType: 'ALL', searchTerm: undefined, sortBy: 'NAME', page: 1, pageSize: maxDomains },
       { isVisible: (name) => allowsDomain(caller, name), wantsFresh: false },
     )
-    return domains.flatMap(({ name, uses_registrar_dns }) =>
-      uses_registrar_dns === false ? [] : name,
-    )
+    return domains.flatMap(({ name, uses_registrar_dns }) => (uses_registrar_dns === false ? [] : name))
   }
 
   #ageOf({ name }: Domain): number {
@@ -223,9 +209,7 @@ const Endpoints = z.array(anyCase(Endpoint))
 const Optional = Endpoints.nullish().transform((endpoints) => endpoints ?? [])
 
 /** The changes of a plan; absent and null lists are empty. */
-const Changes = anyCase(
-  z.object({ create: Optional, updateOld: Optional, updateNew: Optional, delete: Optional }),
-)
+const Changes = anyCase(z.object({ create: Optional, updateOld: Optional, updateNew: Optional, delete: Optional }))
 
 type Changes = z.infer<typeof Changes>
 
@@ -256,8 +240,7 @@ function toRecords(endpoint: Endpoint, name: string): RecordInput[] {
   const { recordType: type, targets, recordTTL } = adjustEndpoint(endpoint)
   const ttl = recordTTL ? { ttl: recordTTL } : {}
   return (targets ?? []).map((target) => {
-    const [, preference, address] =
-      type.toUpperCase() === 'MX' ? (/^([0-9]{1,5})\s+(\S+)$/.exec(target) ?? []) : []
+    const [, preference, address] = type.toUpperCase() === 'MX' ? (/^([0-9]{1,5})\s+(\S+)$/.exec(target) ?? []) : []
     return preference && address
       ? { name, type, address, mx_pref: Number(preference), ...ttl }
       : { name, type, address: target, ...ttl }

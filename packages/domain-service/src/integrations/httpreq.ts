@@ -49,11 +49,7 @@ export function registerHttpreqRoutes(scope: App, { challenges, domains, clock }
 }
 
 const notAChallenge = (fqdn: string) =>
-  new HttpError(
-    403,
-    'forbidden',
-    `${fqdn} does not begin with _acme-challenge: use a token whose records name it`,
-  )
+  new HttpError(403, 'forbidden', `${fqdn} does not begin with _acme-challenge: use a token whose records name it`)
 
 // What is no text counts as missing.
 const text = z.string().optional().catch(undefined)
@@ -76,9 +72,6 @@ function readChallenge(body: unknown) {
 function echo(body: unknown, challenge: { fqdn: string; value: string }) {
   const keys = Object.keys(JSON.parse(String(body)))
   return Object.fromEntries(
-    Object.entries(challenge).map(([name, each]) => [
-      keys.find((key) => key.toLowerCase() === name) ?? name,
-      each,
-    ]),
+    Object.entries(challenge).map(([name, each]) => [keys.find((key) => key.toLowerCase() === name) ?? name, each]),
   )
 }

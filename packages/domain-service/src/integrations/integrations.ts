@@ -29,7 +29,11 @@ export async function registerIntegrations(app: App, dependencies: Dependencies)
   const { zones, ledger, domains, clock, log, tokens, config } = dependencies
   const writer = new RetryingWriter({ zones, ledger, clock })
   const challenges = new AcmeChallenges({
-    ...{ zones, writer, ledger, clock, log },
+    zones,
+    writer,
+    ledger,
+    clock,
+    log,
     store: dependencies.challenges,
     maxAgeSeconds: config.acmeMaxAge,
   })

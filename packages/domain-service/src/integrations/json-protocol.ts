@@ -20,9 +20,7 @@ import { z } from 'zod'
  */
 export function takeAnyJson(scope: App) {
   scope.removeAllContentTypeParsers()
-  scope.addContentTypeParser('*', async (request: FastifyRequest) =>
-    (await receiveBody(request)).toString(),
-  )
+  scope.addContentTypeParser('*', async (request: FastifyRequest) => (await receiveBody(request)).toString())
 }
 
 /** A schema of objects whose keys clients write in any case: known keys get the spelling of the schema. */
@@ -37,10 +35,7 @@ export function anyCase<Schema extends z.ZodObject>(schema: Schema) {
 }
 
 /** @throws {HttpError} malformed_body for anything but JSON of the right kind, else validation_failed. */
-export function parseBody<Schema extends z.ZodType>(
-  schema: Schema,
-  body: unknown,
-): z.infer<Schema> {
+export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.infer<Schema> {
   const value = parseJson(body)
   const parsed = schema.safeParse(value, { error: describeIssue, reportInput: true })
   if (parsed.success) return parsed.data

@@ -134,8 +134,7 @@ export class RetryingWriter {
       const change = await ledger.find(id)
       if (change?.status === 'confirmed') return change.summary ?? nothing
       if (change?.problem) throw fromStoredProblem(change.problem)
-      if (change?.status !== 'queued' && change?.status !== 'sending')
-        throw registrarBusy(retryAfterSeconds)
+      if (change?.status !== 'queued' && change?.status !== 'sending') throw registrarBusy(retryAfterSeconds)
       await delay(clock, pollMs)
     }
     return nothing
@@ -161,9 +160,7 @@ const isSame = (one: ChangeRequest, other: ChangeRequest) =>
 const isTouching = (one: ChangeRequest, other: ChangeRequest) => {
   const others = targetsOf(other.edit)
   return targetsOf(one.edit).some((target) =>
-    others.some(
-      (each) => `${each} `.startsWith(`${target} `) || `${target} `.startsWith(`${each} `),
-    ),
+    others.some((each) => `${each} `.startsWith(`${target} `) || `${target} `.startsWith(`${each} `)),
   )
 }
 
@@ -177,9 +174,4 @@ function targetsOf(edit: ZoneEdit): string[] {
 // Nothing was sent, since no call was free or the registrar fails: a later attempt may succeed.
 const isUnsent = (error: unknown) =>
   error instanceof HttpError &&
-  [
-    'registrar_busy',
-    'registrar_unavailable',
-    'registrar_unreachable',
-    'registrar_timeout',
-  ].includes(error.code)
+  ['registrar_busy', 'registrar_unavailable', 'registrar_unreachable', 'registrar_timeout'].includes(error.code)

@@ -48,8 +48,7 @@ export class ChallengeStore {
   }
 
   async remove(removed: ChallengeKey[]): Promise<void> {
-    if (removed.length > 0)
-      await this.#sql.run(sql`delete from ${challenges} where ${isOneOf(removed)}`)
+    if (removed.length > 0) await this.#sql.run(sql`delete from ${challenges} where ${isOneOf(removed)}`)
   }
 
   /** Removes a challenge unless its record is known to have been added. */

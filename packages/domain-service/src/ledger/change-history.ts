@@ -133,13 +133,7 @@ export class ChangeHistory {
   /** The sends of a domain that a batch has to know; read before the zone. */
   async sendsOf(domain: string): Promise<DomainSends> {
     const rows = await readSends(this.sql, domain)
-    const digests = rows.flatMap((row) => [
-      row.base,
-      row.zone,
-      row.found,
-      row.next_base,
-      row.latest,
-    ])
+    const digests = rows.flatMap((row) => [row.base, row.zone, row.found, row.next_base, row.latest])
     const zoneOf = await getZones(this.sql, domain, digests)
     const { recent = [], open = [], late = [] } = Object.groupBy(rows, ({ role }) => role)
     open.reverse()
@@ -173,9 +167,7 @@ export class ChangeHistory {
       })),
       late: late.flatMap(({ id, state, unanswered, base, zone, latest }) => {
         const confirmed = latest ?? (state === 'refused' ? base : undefined)
-        return confirmed === undefined
-          ? []
-          : [{ id, unanswered, zone: zoneOf(zone), confirmed: zoneOf(confirmed) }]
+        return confirmed === undefined ? [] : [{ id, unanswered, zone: zoneOf(zone), confirmed: zoneOf(confirmed) }]
       }),
     }
   }
@@ -191,9 +183,7 @@ export class ChangeHistory {
   }
 
   async find(id: number) {
-    const row = await this.sql.get<ChangeRow>(
-      sql`select ${listedColumns} from ${changes} where id = ${id}`,
-    )
+    const row = await this.sql.get<ChangeRow>(sql`select ${listedColumns} from ${changes} where id = ${id}`)
     return row && toStoredChange(row)
   }
 

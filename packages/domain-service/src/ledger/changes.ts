@@ -1,13 +1,5 @@
 import { slices } from '@domains-and-files/http'
-import {
-  join,
-  list,
-  name,
-  now,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
+import { join, list, name, now, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { HostRecord } from '../dns/record.ts'
 import { differenceOf, recordsOf, type Zone } from '../dns/zone.ts'
 import { idempotencyKeyReused, tooManyChanges } from '../errors.ts'
@@ -107,10 +99,7 @@ const isOfKey = (request: ChangeRequest) =>
  * The change that used the idempotency key of this request.
  * @throws 422 `idempotency_key_reused` if that was another request.
  */
-export async function findByKey(
-  transaction: SqlTransaction,
-  request: ChangeRequest,
-): Promise<number | undefined> {
+export async function findByKey(transaction: SqlTransaction, request: ChangeRequest): Promise<number | undefined> {
   if (!request.idempotency) return undefined
   const known = await transaction.get<{ id: number; fingerprint: string }>(
     sql`select id, fingerprint from ${changes} where ${isOfKey(request)}`,
@@ -140,10 +129,7 @@ export async function storeEffects(
   effects: (ChangeEffect & { id: number })[],
   { zones = [], set = sql`` }: { zones?: Zone[]; set?: Statement } = {},
 ) {
-  await putZones(transaction, [
-    ...zones,
-    ...effects.flatMap(({ before, after }) => [before, after]),
-  ])
+  await putZones(transaction, [...zones, ...effects.flatMap(({ before, after }) => [before, after])])
   if (effects.length === 0) return []
   const rows: Statement[] = []
   const nextSlice = slices()
@@ -171,17 +157,12 @@ const pauseMs = sql`case when attempts >= 6 then 300000 else 5000 * (1 << attemp
  * Ends changes, or queues them again. Without `isHeld` another process may hold the domain's lease: then only changes
  * that it has not sent are ended.
  */
-export async function endChanges(
-  transaction: SqlTransaction,
-  outcomes: ChangeOutcome[],
-  isHeld: boolean,
-) {
+export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOutcome[], isHeld: boolean) {
   if (outcomes.length === 0) return
   const known = await transaction.all<KnownChange>(sql`select id, status, before, after
     from ${changes} where id in (${list(outcomes.map(({ id }) => id))})`)
   const knownOf = new Map(known.map((each) => [each.id, each]))
-  for (const { id, zones } of isHeld ? outcomes : [])
-    if (zones) await replaceZones(transaction, knownOf.get(id), zones)
+  for (const { id, zones } of isHeld ? outcomes : []) if (zones) await replaceZones(transaction, knownOf.get(id), zones)
   const rows = outcomes.map(({ id, status, error, ...rest }) => {
     const { verified = true, releaseKey = false, isUnsent = false } = rest
     const isUndone = isUnsent || status === 'refused'

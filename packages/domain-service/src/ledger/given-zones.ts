@@ -1,13 +1,5 @@
 import { slices } from '@domains-and-files/http'
-import {
-  forUpdate,
-  join,
-  name,
-  now,
-  type Sql,
-  type SqlTransaction,
-  sql,
-} from '@domains-and-files/persistence'
+import { forUpdate, join, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import type { RecordInput } from '../dns/record.ts'
 
 /** A zone as a client knows it: only the records that its token may write. */
@@ -76,9 +68,7 @@ export class GivenZones {
 
   /** Remembers a zone that a client was given. */
   async add(to: GivenTo, { zone, base }: Pick<GivenZone, 'zone' | 'base'>): Promise<void> {
-    await this.#sql.run(
-      sql`delete from ${zones} where at <= ${now} - ${keptMs} and not (${isSpelled})`,
-    )
+    await this.#sql.run(sql`delete from ${zones} where at <= ${now} - ${keptMs} and not (${isSpelled})`)
     const isOwn = isOf(to)
     const text = JSON.stringify(zone)
     await this.#sql.transaction(async (transaction) => {
@@ -95,9 +85,7 @@ export class GivenZones {
 
   /** Marks unfinished writes as stopped: their process has ended, so only a repeated list carries them out. */
   async forgetWrites(): Promise<void> {
-    await this.#sql.run(
-      sql`update ${zones} set is_submitted = ${stopped} where is_submitted = ${running}`,
-    )
+    await this.#sql.run(sql`update ${zones} set is_submitted = ${stopped} where is_submitted = ${running}`)
   }
 
   /** All lists since the oldest one whose write is running, and lists of the last two hours with their own spellings. */
@@ -160,8 +148,7 @@ export class GivenZones {
   async giveBack(id: number, used: GivenZone | undefined): Promise<void> {
     await this.#sql.transaction(async (transaction) => {
       await transaction.run(sql`delete from ${zones} where id = ${id}`)
-      if (used)
-        await transaction.run(sql`update ${zones} set copies = copies + 1 where id = ${used.id}`)
+      if (used) await transaction.run(sql`update ${zones} set copies = copies + 1 where id = ${used.id}`)
     })
   }
 }

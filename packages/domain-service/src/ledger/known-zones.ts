@@ -72,9 +72,7 @@ export class KnownZones {
   }
 
   /** Zones, and when they were last read; few at once: there may be 10,000 of 400 KB. */
-  async *select(
-    isWanted: (domain: string) => boolean,
-  ): AsyncGenerator<{ zone: Zone; readAt: number }> {
+  async *select(isWanted: (domain: string) => boolean): AsyncGenerator<{ zone: Zone; readAt: number }> {
     for (let last: string | undefined = ''; last !== undefined; ) {
       const rows: { domain: string; readAt: number; snapshot: Buffer }[] = await this.#sql.all(
         sql`select domain, read_at as "readAt", snapshot from ${knownZones} join ${name('zones')} on digest = zone
@@ -240,8 +238,7 @@ function settle({ added, removed, emailType }: Delta, row: KnownRow, readAt: num
 }
 
 // Hashed: a record can be long, and many can change in ten minutes.
-const touchedKey = (each: Row, domain: string) =>
-  hash('sha256', parseRow(each, domain).key, 'base64url').slice(0, 22)
+const touchedKey = (each: Row, domain: string) => hash('sha256', parseRow(each, domain).key, 'base64url').slice(0, 22)
 
 const keysOf = ({ added, removed, emailType }: Delta, domain: string) => [
   ...[...added, ...removed].map((each) => touchedKey(each, domain)),

@@ -23,14 +23,7 @@ import { findKnown, KnownZones, recordOwnSend } from './known-zones.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
 import { type Leases, leaseNow } from './replicas/leases.ts'
 import * as sends from './sends.ts'
-import {
-  isPending,
-  isUnsent,
-  isVisible,
-  notify,
-  readChange,
-  type StoredChange,
-} from './stored-change.ts'
+import { isPending, isUnsent, isVisible, notify, readChange, type StoredChange } from './stored-change.ts'
 
 export type * from './change.ts'
 export {
@@ -120,11 +113,7 @@ export class Ledger extends ChangeHistory {
    * Replaces the effect of a proposed change, and with an `approval` queues it.
    * @returns undefined where it is not proposed any more: of several, one wins.
    */
-  updateProposal(
-    id: number,
-    effect: ChangeEffect,
-    approval?: { by: string; request: ChangeRequest },
-  ) {
+  updateProposal(id: number, effect: ChangeEffect, approval?: { by: string; request: ChangeRequest }) {
     const decision = approval
       ? sql`status = 'queued', approved_by = ${approval.by}, request = ${JSON.stringify(approval.request)}`
       : sql`status = status`
@@ -186,9 +175,7 @@ export class Ledger extends ChangeHistory {
     return this.sql.transaction((transaction) =>
       cancel
         ? cancelAll(transaction, which)
-        : transaction.run(
-            sql`update ${changes} set is_held = 0 where ${which} and status = 'queued'`,
-          ),
+        : transaction.run(sql`update ${changes} set is_held = 0 where ${which} and status = 'queued'`),
     )
   }
 
@@ -229,11 +216,7 @@ export class Ledger extends ChangeHistory {
    * Ends changes of a domain that no send carries, or queues them again. `isForgettable`: a power cut may undo it. Where
    * another replica holds the domain's lease, only changes that it has not sent are ended.
    */
-  async endChanges(
-    domain: string,
-    outcomes: ChangeOutcome[],
-    isForgettable = false,
-  ): Promise<void> {
+  async endChanges(domain: string, outcomes: ChangeOutcome[], isForgettable = false): Promise<void> {
     const database = isForgettable ? this.#unsynced : this.sql
     await database.transaction(async (transaction) => {
       const isHeld = !this.#leases || this.#leases.current(domain) !== undefined
@@ -246,9 +229,7 @@ export class Ledger extends ChangeHistory {
   /** Each send raises the version before and after: a zone that was read at another version is outdated. */
   async zoneVersion(domain: string): Promise<number> {
     if (!this.#leases) return 0
-    const row = await this.sql.get<{ version: number }>(
-      sql`select version from ${versions} where domain = ${domain}`,
-    )
+    const row = await this.sql.get<{ version: number }>(sql`select version from ${versions} where domain = ${domain}`)
     return row?.version ?? 0
   }
 
@@ -267,9 +248,7 @@ export class Ledger extends ChangeHistory {
   /** Deletes changes that ended before this moment, and zones that nothing refers to. */
   async prune(before: Date): Promise<number> {
     return this.sql.transaction(async (transaction) => {
-      const pruned = await transaction.run(
-        sql`delete from ${changes} where ended_at < ${before.getTime()}`,
-      )
+      const pruned = await transaction.run(sql`delete from ${changes} where ended_at < ${before.getTime()}`)
       await sends.prune(transaction, before)
       return pruned
     })

@@ -1,14 +1,5 @@
 import { eventMigrations } from '@domains-and-files/events'
-import {
-  bytes,
-  dialect,
-  identity,
-  int8,
-  type Migrations,
-  name,
-  sql,
-  strict,
-} from '@domains-and-files/persistence'
+import { bytes, dialect, identity, int8, type Migrations, name, sql, strict } from '@domains-and-files/persistence'
 
 /** The schema of this service in a PostgreSQL database. Auth's tables are in it too. */
 export const schema = 'domain_service'

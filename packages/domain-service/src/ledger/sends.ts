@@ -1,12 +1,4 @@
-import {
-  forUpdate,
-  list,
-  name,
-  now,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
+import { forUpdate, list, name, now, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { Zone } from '../dns/zone.ts'
 import {
   type ChangeEffect,
@@ -91,18 +83,14 @@ export async function startSend(
 ): Promise<Pick<StartedSend, 'id' | 'changeIds' | 'gone'>> {
   const { base, zone, intents, repairs } = send
   // The service's own changes are not in the queue.
-  const queued = intents.flatMap(({ write }) =>
-    write.request.reason || !write.id ? [] : [write.id],
-  )
+  const queued = intents.flatMap(({ write }) => (write.request.reason || !write.id ? [] : [write.id]))
   const isQueued = sql`id in (${list(queued)}) and status = 'queued' and is_held = 0 and ${isAwaited} ${forUpdate}`
   const row = await transaction.get<{ id: number }>(sql`
     insert into ${sends} (domain, state, base, zone, started_at)
     select ${base.domain}, 'open', ${zoneDigest(base)}, ${zoneDigest(zone)}, ${now}
     where (select count(*) from (select id from ${changes} where ${isQueued}) as queued) = ${queued.length} returning id`)
   if (!row) {
-    const left = await transaction.all<{ id: number }>(
-      sql`select id from ${changes} where ${isQueued}`,
-    )
+    const left = await transaction.all<{ id: number }>(sql`select id from ${changes} where ${isQueued}`)
     const gone = queued.filter((id) => !left.some((each) => each.id === id))
     return { id: 0, changeIds: [], gone: new Set(gone) }
   }
@@ -133,11 +121,7 @@ export interface SentZone {
   late_since: number | null
 }
 
-export async function endSend(
-  transaction: SqlTransaction,
-  id: number,
-  outcome: SendOutcome,
-): Promise<SentZone> {
+export async function endSend(transaction: SqlTransaction, id: number, outcome: SendOutcome): Promise<SentZone> {
   const { found, state, unanswered } = outcome
   const send = await transaction.get<SentZone>(sql`
     update ${sends} set state = ${state}, found = coalesce(${found && zoneDigest(found)}, found),

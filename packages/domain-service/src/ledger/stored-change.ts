@@ -71,9 +71,7 @@ export const toStoredChange = ({ warnings, problem, summary, ...row }: ChangeRow
 
 /** @throws 404 `change_not_found` */
 export async function readChange(reader: SqlTransaction, id: number): Promise<StoredChange> {
-  const row = await reader.get<ChangeRow>(
-    sql`select ${listedColumns} from ${name('changes')} where id = ${id}`,
-  )
+  const row = await reader.get<ChangeRow>(sql`select ${listedColumns} from ${name('changes')} where id = ${id}`)
   if (!row) throw changeNotFound(id)
   return toStoredChange(row)
 }
@@ -83,8 +81,7 @@ export const changesChannel = 'domain_service_changes'
 
 /** Notifies all replicas at the end of the transaction. The embedded form has only one process. */
 export async function notify(transaction: SqlTransaction, domain: string): Promise<void> {
-  if (transaction.dialect === 'postgres')
-    await transaction.get(sql`select pg_notify(${changesChannel}, ${domain})`)
+  if (transaction.dialect === 'postgres') await transaction.get(sql`select pg_notify(${changesChannel}, ${domain})`)
 }
 
 /** The condition of a list. */
@@ -105,12 +102,8 @@ export function conditionOf(filter: ChangeFilter): Statement {
 /** The condition of a reader who is limited to these domains and `*.` patterns. */
 export function isVisible(patterns: string[]): Statement {
   const names = patterns.filter((pattern) => !pattern.startsWith('*'))
-  const suffixes = patterns
-    .filter((pattern) => pattern.startsWith('*.'))
-    .map((pattern) => pattern.slice(1))
-  const ends = suffixes.map(
-    (suffix) => sql`substr(domain, length(domain) - ${suffix.length - 1}) = ${suffix}`,
-  )
+  const suffixes = patterns.filter((pattern) => pattern.startsWith('*.')).map((pattern) => pattern.slice(1))
+  const ends = suffixes.map((suffix) => sql`substr(domain, length(domain) - ${suffix.length - 1}) = ${suffix}`)
   return sql`(${join([sql`domain in (${list(names)})`, ...ends], ' or ')})`
 }
 
@@ -164,7 +157,6 @@ export async function recordRegistrarEvent(
     const last = await transaction.get<{ type: string }>(sql`select type from ${name('events')}
       where ${ofTypes(registrarEvents)} order by id desc limit 1`)
     const type = isFailing ? failing : recovered
-    if ((last?.type ?? recovered) !== type)
-      await appendEvents(transaction, [{ type, data: { registrar } }])
+    if ((last?.type ?? recovered) !== type) await appendEvents(transaction, [{ type, data: { registrar } }])
   })
 }

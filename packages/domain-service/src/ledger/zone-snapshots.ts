@@ -2,15 +2,7 @@ import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib'
 import { slices } from '@domains-and-files/http'
-import {
-  join,
-  list,
-  name,
-  now,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
+import { join, list, name, now, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { Row } from '../dns/record.ts'
 import type { Zone } from '../dns/zone.ts'
 
@@ -37,8 +29,7 @@ export async function putZones(transaction: SqlTransaction, added: Iterable<Zone
   const missing = [...wanted].sort(([a], [b]) => (a < b ? -1 : 1))
   if (missing.length > 0) {
     const rows: Statement[] = []
-    for (const [digest, zone] of missing)
-      rows.push(sql`(${digest}, ${await compress(encodeZone(zone))}, ${now})`)
+    for (const [digest, zone] of missing) rows.push(sql`(${digest}, ${await compress(encodeZone(zone))}, ${now})`)
     await transaction.run(
       sql`insert into ${zones} (digest, snapshot, used_at) values ${join(rows)}
         on conflict (digest) do update set used_at = excluded.used_at`,

@@ -77,8 +77,7 @@ const service: ArchivedService = {
   folders: [],
   async openFolderSource(places) {
     const file = join(places.dataDir, databaseName)
-    if (!existsSync(file))
-      throw new DataDirError(`There is nothing of the domain-service in ${places.dataDir}.`)
+    if (!existsSync(file)) throw new DataDirError(`There is nothing of the domain-service in ${places.dataDir}.`)
     const database = new SqliteSql({ file, isReadOnly: true })
     return {
       read: ({ rows }) =>
@@ -124,7 +123,6 @@ const service: ArchivedService = {
 }
 
 /** Runs the command with these arguments, and returns its exit status. */
-export const manageData = (args: string[], line: CommandLine): Promise<number> =>
-  runDataCommand(service, args, line)
+export const manageData = (args: string[], line: CommandLine): Promise<number> => runDataCommand(service, args, line)
 
 if (import.meta.main) process.exitCode = await manageData(process.argv.slice(2), process)

@@ -51,19 +51,13 @@ interface RegistrarError {
 }
 
 /** Maps an answer's errors, at least one. The most specific one decides; the words of all name rows. */
-export function mapRegistrarErrors(
-  errors: RegistrarError[],
-  command: string,
-  domain: string,
-): CallFailed {
+export function mapRegistrarErrors(errors: RegistrarError[], command: string, domain: string): CallFailed {
   const mapped = errors.map((error) => ({ error, ...mapRegistrarError(error, command, domain) }))
   const specific = mapped.find(({ problem }) => problem.code !== 'registrar_error') ?? mapped[0]
   if (!specific) throw new RangeError('no error to map')
   return new CallFailed(specific.kind, specific.problem, {
     number: specific.error.number,
-    rowIndexes: [...new Set(errors.flatMap(({ words }) => rowsNamedIn(words)))].sort(
-      (a, b) => a - b,
-    ),
+    rowIndexes: [...new Set(errors.flatMap(({ words }) => rowsNamedIn(words)))].sort((a, b) => a - b),
     isAnswer: true,
   })
 }
@@ -75,17 +69,13 @@ function mapRegistrarError(
   domain: string,
 ): { kind: FailureKind; problem: HttpError } {
   const refused = (problem: HttpError) => ({ kind: 'refused' as const, problem })
-  if (authNumbers.has(number) || /^101/.test(number))
-    return { kind: 'auth', problem: problems.registrarAuth() }
+  if (authNumbers.has(number) || /^101/.test(number)) return { kind: 'auth', problem: problems.registrarAuth() }
   if (number === '500000') return { kind: 'busy', problem: problems.registrarBusy(60) }
   if (notFound.has(number)) return refused(problems.domainNotFound(domain))
-  if (number === '2030166' && command === 'namecheap.domains.getInfo')
-    return refused(problems.domainNotFound(domain))
-  if (number === '2030166' || number === '4011103')
-    return refused(problems.domainNotEditable(domain))
+  if (number === '2030166' && command === 'namecheap.domains.getInfo') return refused(problems.domainNotFound(domain))
+  if (number === '2030166' || number === '4011103') return refused(problems.domainNotEditable(domain))
   if (number === '2030288') return refused(problems.dnsNotManaged(domain))
-  if (number === '3013288' || number === '4013288')
-    return refused(problems.tooManyRecords(printable(words)))
+  if (number === '3013288' || number === '4013288') return refused(problems.tooManyRecords(printable(words)))
   if (/^201[0-9]{4}$/.test(number)) return refused(problems.registrarRejected(printable(words)))
   const kind = transient.has(number) ? 'unknown' : 'doubtful'
   return { kind, problem: problems.registrarError(`error ${number || 'without a number'}`) }

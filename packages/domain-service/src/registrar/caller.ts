@@ -147,8 +147,7 @@ const ignore = () => undefined
 const remedyOf = ({ clientIp, apiUser }: Account) =>
   `registrar refused the credentials: whitelist the address ${clientIp} in its panel for ${apiUser}, enable API access, check REGISTRAR_API_USER and REGISTRAR_API_KEY`
 
-export const isNotFound = (error: unknown) =>
-  error instanceof HttpError && error.code === 'domain_not_found'
+export const isNotFound = (error: unknown) => error instanceof HttpError && error.code === 'domain_not_found'
 
 // Jitter avoids synchronized retries.
 const backoffMs = (tries: number) => 50 * 2 ** tries * (0.5 + Math.random() / 2)
@@ -181,8 +180,7 @@ export class CircuitBreaker {
   admit() {
     if (this.#failures < breakerThreshold) return
     const leftMs = this.#openUntil - this.#clock.now()
-    if (leftMs > 0 || this.#isProbing)
-      throw registrarUnavailable(Math.max(1, Math.ceil(leftMs / 1000)))
+    if (leftMs > 0 || this.#isProbing) throw registrarUnavailable(Math.max(1, Math.ceil(leftMs / 1000)))
     this.#isProbing = true
   }
 

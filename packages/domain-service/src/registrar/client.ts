@@ -106,17 +106,8 @@ export class RegistrarClient {
    * @throws {CallFailed} whose kind tells whether the registrar may have replaced the zone all the same.
    * @throws 409 `email_type_conflict` for a zone of unknown email type; nothing is sent.
    */
-  async replaceZone(
-    domain: Domain,
-    zone: Zone,
-    slot: CallSlot = 'write',
-    onSend?: () => void,
-  ): Promise<void> {
-    const { params, ...setHosts } = command(
-      'domains.dns.setHosts',
-      'DomainDNSSetHostsResult',
-      domain,
-    )
+  async replaceZone(domain: Domain, zone: Zone, slot: CallSlot = 'write', onSend?: () => void): Promise<void> {
+    const { params, ...setHosts } = command('domains.dns.setHosts', 'DomainDNSSetHostsResult', domain)
     return this.#caller.send({
       ...setHosts,
       params: { ...params, ...hostParams(zone) },

@@ -14,8 +14,7 @@ export interface Element {
 export const childrenOf = (element: Element | undefined, name: string): Element[] =>
   element?.children.filter((child) => child.name.toLowerCase() === name.toLowerCase()) ?? []
 
-export const childOf = (element: Element | undefined, name: string): Element | undefined =>
-  childrenOf(element, name)[0]
+export const childOf = (element: Element | undefined, name: string): Element | undefined => childrenOf(element, name)[0]
 
 // Results of the registrar as our own types. Nearly every attribute has been seen missing: null, never a guess.
 
@@ -93,10 +92,7 @@ export function readNameserverList(result: Element, domain: string) {
 export function readZone(result: Element, domain: string): Zone {
   const a = result.attributes
   requireDomain(a.Domain, domain)
-  if (
-    result.text.trim() !== '' ||
-    result.children.some((child) => child.name.toLowerCase() !== 'host')
-  ) {
+  if (result.text.trim() !== '' || result.children.some((child) => child.name.toLowerCase() !== 'host')) {
     throw badResult('has other elements than hosts in a zone')
   }
   return {
@@ -110,14 +106,12 @@ export function readZone(result: Element, domain: string): Zone {
 /** @throws {CallFailed} of unknown outcome where an answer of status OK does not confirm the command. */
 export function requireSuccess(result: Element, domain: string) {
   requireDomain(result.attributes.Domain, domain)
-  if (toBoolean(result.attributes.IsSuccess) !== true)
-    throw badResult('neither confirms nor refuses the command')
+  if (toBoolean(result.attributes.IsSuccess) !== true) throw badResult('neither confirms nor refuses the command')
 }
 
 function readRow({ attributes: a }: Element): Row {
   const { Name: name, Type: type, Address: address } = a
-  if (name === undefined || !type || address === undefined)
-    throw badResult('has a host without name, type or address')
+  if (name === undefined || !type || address === undefined) throw badResult('has a host without name, type or address')
   return {
     name,
     type,
@@ -129,9 +123,7 @@ function readRow({ attributes: a }: Element): Row {
 }
 
 const readNameservers = (element: Element | undefined) =>
-  childrenOf(element, 'Nameserver').flatMap(
-    (each) => each.text.trim().toLowerCase().replace(/\.$/, '') || [],
-  )
+  childrenOf(element, 'Nameserver').flatMap((each) => each.text.trim().toLowerCase().replace(/\.$/, '') || [])
 
 function readRights(rights: Element | undefined): string[] {
   if (toBoolean(rights?.attributes.All)) return ['all']
@@ -141,8 +133,7 @@ function readRights(rights: Element | undefined): string[] {
 }
 
 /** The email type of getInfo; undefined where no zone can have it. */
-export const readEmailType = ({ dns }: DomainInfo) =>
-  emailTypes.find((type) => type === dns.email_type)
+export const readEmailType = ({ dns }: DomainInfo) => emailTypes.find((type) => type === dns.email_type)
 
 // getInfo has the panel's words: for no e-mail they differ from the code of getHosts.
 function toEmailType(shown: string | undefined): string | null {
@@ -159,15 +150,13 @@ const guardStates: Record<string, string> = {
 
 // The answer to another request: the connection or the registrar mixes answers up.
 function requireDomain(named: string | undefined, domain: string) {
-  if (named === undefined || ownerOf(named.replace(/\.$/, '')) !== domain)
-    throw badAnswer('is about another domain')
+  if (named === undefined || ownerOf(named.replace(/\.$/, '')) !== domain) throw badAnswer('is about another domain')
 }
 
 const toBoolean = (text: string | undefined) =>
   text?.toLowerCase() === 'true' ? true : text?.toLowerCase() === 'false' ? false : null
 
-const toCount = (text: string | undefined) =>
-  /^[0-9]{1,9}$/.test(text?.trim() ?? '') ? Number(text) : null
+const toCount = (text: string | undefined) => (/^[0-9]{1,9}$/.test(text?.trim() ?? '') ? Number(text) : null)
 
 // MM/DD/YYYY without a time zone, so it stays a calendar date; the year 1 means never.
 function toDate(text: string | undefined): string | null {

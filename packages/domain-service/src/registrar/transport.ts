@@ -101,8 +101,7 @@ function toCallFailed(error: unknown, timeoutMs: number): CallFailed {
     return new CallFailed('unknown', registrarTimeout(timeoutMs))
   if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return badAnswer('is not valid UTF-8')
   if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return badAnswer('is longer than 10 MiB')
-  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH')
-    return badAnswer('is shorter than its Content-Length')
+  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return badAnswer('is shorter than its Content-Length')
   if (code?.startsWith('HPE_')) return badAnswer('is not HTTP')
   return new CallFailed('unknown', registrarUnreachable(code ?? name))
 }
@@ -112,10 +111,7 @@ function toCallFailed(error: unknown, timeoutMs: number): CallFailed {
  * like data. The answer must belong to this command and have exactly one result element.
  * @throws {CallFailed}
  */
-export function readEnvelope(
-  text: string,
-  { command, result: resultName, domain }: Omit<Call, 'params'>,
-) {
+export function readEnvelope(text: string, { command, result: resultName, domain }: Omit<Call, 'params'>) {
   const root = parseResponse(text)
   const errors = childrenOf(childOf(root, 'Errors'), 'Error').map((error) => ({
     number: error.attributes.Number?.trim() ?? '',
@@ -124,9 +120,7 @@ export function readEnvelope(
   if (errors.length > 0) throw mapRegistrarErrors(errors, command, domain)
   const status = root.attributes.Status?.toUpperCase()
   if (status !== 'OK') {
-    const problem = registrarError(
-      `status ${status === 'ERROR' ? 'ERROR' : 'unknown'} without a reason`,
-    )
+    const problem = registrarError(`status ${status === 'ERROR' ? 'ERROR' : 'unknown'} without a reason`)
     throw new CallFailed('unknown', problem, { isAnswer: true })
   }
 
@@ -160,8 +154,7 @@ export function parseResponse(document: string): Element {
   }
   const roots = toElements(nodes, 0)
   const [root] = roots
-  if (!root || roots.length > 1 || root.name !== 'ApiResponse')
-    throw badAnswer('has no single root')
+  if (!root || roots.length > 1 || root.name !== 'ApiResponse') throw badAnswer('has no single root')
   return root
 }
 
@@ -195,14 +188,12 @@ function rejectUnsafe(text: string) {
   // An unclosed comment or section extends to the end: otherwise every `<!--` would be searched again.
   const plain = text.replace(/<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[[\s\S]*?(?:\]\]>|$)/g, '')
   if (!plain.endsWith('</ApiResponse>')) throw badAnswer('has an open comment or section')
-  if (plain.split('<').some(({ length }) => length > maxRun))
-    throw badAnswer('has a longer text than any answer')
+  if (plain.split('<').some(({ length }) => length > maxRun)) throw badAnswer('has a longer text than any answer')
   if (/&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)/.test(plain)) {
     throw badAnswer('has an entity that XML does not know')
   }
   // The validator takes `</name attribute="…"/>` for a self-closing element, and a row would vanish.
-  if (/<\/(?![\p{L}_][\p{L}\p{N}_.:-]*\s*>)/u.test(plain))
-    throw badAnswer('has a broken closing tag')
+  if (/<\/(?![\p{L}_][\p{L}\p{N}_.:-]*\s*>)/u.test(plain)) throw badAnswer('has a broken closing tag')
 }
 
 // A zone of 150 records has some 2,000 tags and attributes; the limit only stops markup bombs.
@@ -241,9 +232,7 @@ function toElements(nodes: Node[], depth: number): Element[] {
     if (children.length > 0 && text.trim() !== '') throw badAnswer('has text between its elements')
     return {
       name,
-      attributes: Object.fromEntries(
-        attributes.map(([key, value]) => [key, decodeAttribute(value)]),
-      ),
+      attributes: Object.fromEntries(attributes.map(([key, value]) => [key, decodeAttribute(value)])),
       children,
       text,
     }

@@ -3,12 +3,7 @@ import { Problem, problemOf } from '@domains-and-files/http'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { etagOf, recordsOf } from '../dns/zone.ts'
-import {
-  type ChangeZones,
-  changeStatuses,
-  fromStoredProblem,
-  type StoredChange,
-} from '../ledger/ledger.ts'
+import { type ChangeZones, changeStatuses, fromStoredProblem, type StoredChange } from '../ledger/ledger.ts'
 import { historyEntry, storedChange } from './openapi-examples.ts'
 import { HostRecord, visibleDetail, visibleRecords, visibleWarnings } from './zone/zone-schema.ts'
 
@@ -47,10 +42,7 @@ const entry = {
   held: z.literal(true).optional().meta({
     description: 'queued in a backup that was restored: waits for an admin',
   }),
-  verified: z
-    .literal(false)
-    .optional()
-    .meta({ description: 'the zone could not be read back yet' }),
+  verified: z.literal(false).optional().meta({ description: 'the zone could not be read back yet' }),
   warnings: z.array(z.string()).optional(),
   problem: Problem.optional().meta({ description: 'why the change was refused or is unconfirmed' }),
 }

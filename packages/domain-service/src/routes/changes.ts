@@ -1,30 +1,10 @@
-import {
-  allowsDomain,
-  type Caller,
-  callerOf,
-  onlyProposes,
-  type Rights,
-} from '@domains-and-files/auth'
+import { allowsDomain, type Caller, callerOf, onlyProposes, type Rights } from '@domains-and-files/auth'
 import type { EventSource } from '@domains-and-files/events'
-import {
-  type App,
-  answers,
-  longListSchema,
-  pageOf,
-  pageQuery,
-  uncheckedJson,
-} from '@domains-and-files/http'
+import { type App, answers, longListSchema, pageOf, pageQuery, uncheckedJson } from '@domains-and-files/http'
 import { z } from 'zod'
 import { readDomain } from '../dns/domain-name.ts'
 import { type DomainTold, domainEvents } from '../domain-list/list-store.ts'
-import {
-  changeClosed,
-  changeNotFound,
-  changeNotQueued,
-  changeOutdated,
-  ownChange,
-  ownProposal,
-} from '../errors.ts'
+import { changeClosed, changeNotFound, changeNotQueued, changeOutdated, ownChange, ownProposal } from '../errors.ts'
 import { changeStatuses, type Ledger, type StoredChange } from '../ledger/ledger.ts'
 import { changeEvents, changeOf, registrarEvents } from '../ledger/stored-change.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
@@ -73,8 +53,7 @@ const getSchema = {
 const cancelSchema = {
   operationId: 'cancelChange',
   summary: 'Cancel a queued or proposed change',
-  description:
-    'Only a change that is still queued, or that the caller has proposed; nothing of it is sent.',
+  description: 'Only a change that is still queued, or that the caller has proposed; nothing of it is sent.',
   tags: ['history'],
   params: AtChange,
   errors: [changeNotFound(7), changeNotQueued(7, 'sending')],
@@ -239,9 +218,7 @@ export const eventSource: EventSource = {
     if (event.type.startsWith('domain.')) return describeDomain(event.data as DomainTold, rights) // As recorded.
     if (event.type.startsWith('registrar.')) return event.data as { registrar: string } // As recorded.
     const change = changeOf(event)
-    return allowsDomain(rights, change.domain)
-      ? describeChange(change, { caller: rights })
-      : undefined
+    return allowsDomain(rights, change.domain) ? describeChange(change, { caller: rights }) : undefined
   },
   example: { type: 'zone.changed', data: storedChange },
 }

@@ -1,12 +1,5 @@
 import { allowsDomain, callerOf } from '@domains-and-files/auth'
-import {
-  type App,
-  answers,
-  Pagination,
-  pageQuery,
-  paginate,
-  uncheckedJson,
-} from '@domains-and-files/http'
+import { type App, answers, Pagination, pageQuery, paginate, uncheckedJson } from '@domains-and-files/http'
 import { type ListQuery, listTypes, sortKeys } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -49,9 +42,7 @@ const DomainEntryAnswer = z
   .meta({ id: 'DomainEntry', examples: [examples.domainEntry] })
 
 const DomainPage = z.object({ domains: z.array(DomainEntryAnswer), pagination: Pagination }).meta({
-  examples: [
-    { domains: [examples.domainEntry], pagination: paginate({ page: 1, page_size: 20 }, 1) },
-  ],
+  examples: [{ domains: [examples.domainEntry], pagination: paginate({ page: 1, page_size: 20 }, 1) }],
 })
 
 const DomainInfoAnswer = z
@@ -225,9 +216,7 @@ async function readCached<Value>(
 }
 
 /** A domain, or an entry of the list, as the API has it. */
-export const withInstant = <Described extends { created_on: string | null }>(
-  described: Described,
-) => ({
+export const withInstant = <Described extends { created_on: string | null }>(described: Described) => ({
   ...described,
   created_at: described.created_on && `${described.created_on}T00:00:00.000Z`,
 })

@@ -50,8 +50,7 @@ interface Dependencies {
 const listSchema = {
   operationId: 'listHistory',
   summary: 'List who changed what in a domain, newest first',
-  description:
-    'Changes made through this service that reached the registrar. Costs no call to the registrar.',
+  description: 'Changes made through this service that reached the registrar. Costs no call to the registrar.',
   tags,
   errors: [domainNotFound(examples.domain)],
   params: AtDomain,
@@ -95,11 +94,7 @@ const revertSchema = {
   summary: 'Undo one change and keep the later ones',
   description: '409 `revert_conflict` where a later change touched the same records.',
   tags,
-  errors: [
-    ...examples.writeFailures,
-    ...notFound,
-    revertConflict('hello A 192.0.2.10 was changed or removed since'),
-  ],
+  errors: [...examples.writeFailures, ...notFound, revertConflict('hello A 192.0.2.10 was changed or removed since')],
   params: AtEntry,
 }
 

@@ -170,14 +170,8 @@ export const writeFailures = [
   errors.unsupportedRecords([{ ...record, name: '_sip._tcp', type: 'SRV' }]),
   errors.preconditionFailed(etag),
   errors.tooManyRecords(),
-  errors.recordConflict(
-    record,
-    { ...record, id: '5f0c1a526c3e', type: 'CNAME' },
-    'a CNAME is alone at its name',
-  ),
-  errors.writeNotConfirmed(
-    'The change was sent, but the zone could not be read back: read it before you try again',
-  ),
+  errors.recordConflict(record, { ...record, id: '5f0c1a526c3e', type: 'CNAME' }, 'a CNAME is alone at its name'),
+  errors.writeNotConfirmed('The change was sent, but the zone could not be read back: read it before you try again'),
   errors.tooManyChanges('You have 1000 queued changes'),
   errors.tooManyWaiting(),
   errors.ledgerUnavailable(undefined),
@@ -186,8 +180,4 @@ export const writeFailures = [
 ]
 
 /** Failures of a patch. */
-export const patchFailures = [
-  ...writeFailures,
-  errors.recordNotFound(record.id),
-  errors.recordExists(record),
-]
+export const patchFailures = [...writeFailures, errors.recordNotFound(record.id), errors.recordExists(record)]

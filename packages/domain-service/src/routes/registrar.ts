@@ -7,9 +7,7 @@ import type { ZoneSweep } from '../zones/zone-watch.ts'
 
 const RegistrarState = z
   .object({
-    registrar: z
-      .string()
-      .meta({ description: 'host of REGISTRAR_URL, or `sandbox`', examples: ['sandbox'] }),
+    registrar: z.string().meta({ description: 'host of REGISTRAR_URL, or `sandbox`', examples: ['sandbox'] }),
     client_ip: z.ipv4().meta({
       description: 'REGISTRAR_CLIENT_IP: the address to whitelist at the registrar',
       examples: ['192.0.2.7'],
@@ -72,10 +70,7 @@ interface Dependencies {
 }
 
 /** GET /api/registrar: the state of the account behind the service, for operators; it makes no call. */
-export function registerRegistrarRoutes(
-  app: App,
-  { registrar, domains, sweep, name }: Dependencies,
-) {
+export function registerRegistrarRoutes(app: App, { registrar, domains, sweep, name }: Dependencies) {
   const { quota } = registrar
   app.get(
     '/api/registrar',
@@ -93,12 +88,12 @@ export function registerRegistrarRoutes(
       registrar: name,
       ...registrar.state(),
       budget: quota.windows.state(quota.now()).map(({ window, limit, left, nextFreeAt }) => ({
-        ...{ window, limit, left },
+        window,
+        limit,
+        left,
         next_free_at: nextFreeAt === undefined ? null : new Date(nextFreeAt).toISOString(),
       })),
-      calls: quota.windows
-        .hours(quota.now())
-        .map((hour) => ({ ...hour, from: new Date(hour.from).toISOString() })),
+      calls: quota.windows.hours(quota.now()).map((hour) => ({ ...hour, from: new Date(hour.from).toISOString() })),
       domain_list: domains.state(),
       sweep: await sweep.state(),
     }),
@@ -107,8 +102,7 @@ export function registerRegistrarRoutes(
 
 const rateLimitHeaders: Record<string, HeaderDoc> = {
   'ratelimit-policy': {
-    description:
-      "The registrar's limits for the whole account: quota (q) per window in seconds (w)",
+    description: "The registrar's limits for the whole account: quota (q) per window in seconds (w)",
     example: '"minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400',
   },
   ratelimit: {

@@ -55,8 +55,7 @@ export class WriteQueue {
     if (this.#isClosing) throw serviceStopping()
     const writes = this.#writesOf(domain)
     const length = JSON.stringify(request.edit).length
-    const isFull =
-      writes.length + length > maxQueuedLength || this.#length + length > maxTotalLength
+    const isFull = writes.length + length > maxQueuedLength || this.#length + length > maxTotalLength
     if (isFull || writes.waiting >= maxQueued) throw tooManyWaiting()
     writes.length += length
     this.#length += length
@@ -196,10 +195,7 @@ function findFaults(zone: Zone, edit: ZoneEdit): HttpError | undefined {
   return undefined
 }
 
-type RequestedChange = Pick<
-  ChangeRequest,
-  'domain' | 'edit' | 'ifMatch' | 'ifNoneMatch' | 'force' | 'requestId'
-> & {
+type RequestedChange = Pick<ChangeRequest, 'domain' | 'edit' | 'ifMatch' | 'ifNoneMatch' | 'force' | 'requestId'> & {
   /** The same caller, key and change within 24 hours get the same result and no second change. */
   idempotencyKey?: string | undefined
 }

@@ -167,9 +167,7 @@ export class ZoneSweep {
     const due = domains.managed.flatMap((name) => {
       const { readAt = 0, isPending = false } = sightings.get(name) ?? {}
       const lastAt = Math.max(readAt, this.#triedAt.get(name) ?? 0)
-      return lastAt <= now - (isPending ? idleMs : intervalMs)
-        ? [{ name, at: isPending ? 0 : lastAt }]
-        : []
+      return lastAt <= now - (isPending ? idleMs : intervalMs) ? [{ name, at: isPending ? 0 : lastAt }] : []
     })
     return due.sort((one, other) => one.at - other.at)[0]?.name
   }

@@ -47,13 +47,11 @@ export class ZoneWriter {
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versionOf })
     const readCurrent = (domain: Domain) => this.#readCurrent(domain)
     this.queue = options.openQueue({
-      ...{ readCurrent, isActive },
+      readCurrent,
+      isActive,
       batch: { ...options, cache: this.#cache, counts: this.found },
     })
-    this.#checks = new ZoneChecks({
-      ...{ ledger, clock, timeoutMs, log, isActive },
-      queue: this.queue,
-    })
+    this.#checks = new ZoneChecks({ ledger, clock, timeoutMs, log, isActive, queue: this.queue })
     this.approvals = new Approvals({
       ledger,
       readCurrent,

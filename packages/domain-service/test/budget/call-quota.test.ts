@@ -104,10 +104,7 @@ test('ten write rounds at once: six get all their slots, four are refused, none 
   const rounds = Array.from({ length: 10 }, () => quota.reserve(3))
   const states = rounds.map(watch)
   await clock.advance(0)
-  expect(states.map(({ state }) => state)).toEqual([
-    ...Array(6).fill('granted'),
-    ...Array(4).fill('waiting'),
-  ])
+  expect(states.map(({ state }) => state)).toEqual([...Array(6).fill('granted'), ...Array(4).fill('waiting')])
 
   for (const round of rounds.slice(0, 6)) {
     const reservation = await round
@@ -117,11 +114,7 @@ test('ten write rounds at once: six get all their slots, four are refused, none 
   await expect(rounds[6]).rejects.toMatchObject(busy(60))
   await Promise.allSettled(rounds)
   expect(states.slice(6).map(({ state }) => state)).toEqual(Array(4).fill('refused'))
-  expect(quota.windows.state(quota.now())).toMatchObject([
-    { left: 2 },
-    { left: 682 },
-    { left: 7982 },
-  ])
+  expect(quota.windows.state(quota.now())).toMatchObject([{ left: 2 }, { left: 682 }, { left: 7982 }])
 })
 
 test('a sweep yields to everything else that waits', async () => {
@@ -346,9 +339,7 @@ test('a full disk fails no call: calls are counted in memory and stored once the
       full = true
     }
   }
-  database.exec(
-    'create trigger full_disk before delete on calls begin select raise(abort, "full"); end',
-  )
+  database.exec('create trigger full_disk before delete on calls begin select raise(abort, "full"); end')
 
   await takeAll(quota, 3)
 

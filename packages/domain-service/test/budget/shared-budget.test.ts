@@ -38,9 +38,7 @@ test('three replicas that ask at once get no more calls together than the accoun
   expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(20)
   const refused = ends.find((end) => end.status === 'rejected')
   expect(refused?.reason).toMatchObject({ status: 503, code: 'registrar_busy' })
-  const [row] = await set.postgres.query<{ n: number }>(
-    'select count(*) as n from domain_service.calls',
-  )
+  const [row] = await set.postgres.query<{ n: number }>('select count(*) as n from domain_service.calls')
   expect(row?.n).toBe(20)
 })
 

@@ -237,16 +237,15 @@ const templates = [
   ...['https://…', 'http://example.net?…'].map((address) => ['URL', address]),
   ['A', '192.0.2.…'],
   ['AAAA', '2001:db8::…'],
-  ...['0 … "ca.example.net"', '…', '0 issue …', '0 issue "ca.example.net; a=…"'].map((each) => [
-    'CAA',
-    each,
-  ]),
+  ...['0 … "ca.example.net"', '…', '0 issue …', '0 issue "ca.example.net; a=…"'].map((each) => ['CAA', each]),
   ...['0 iodef "https://…"', '0 iodef "mailto:a@…"', '… issue ""'].map((each) => ['CAA', each]),
 ] as [type: string, address: string][]
 
 test('the registrar refuses no record that is valid here', async () => {
   await using sandbox = await startSandbox({
-    ...{ apiUser: 'a', apiKey: 'b', rate: 'off' },
+    apiUser: 'a',
+    apiKey: 'b',
+    rate: 'off',
     domains: [{ name: 'example.com', hosts: [] }],
   })
   const text = fc.array(fc.constantFrom(...oddTexts, '&quot;', '&#34;', '😀'), { maxLength: 8 })
@@ -257,19 +256,17 @@ test('the registrar refuses no record that is valid here', async () => {
     const { row, faults } = check({ name, type, address: value })
     if (faults.length > 0) return
     const body = new URLSearchParams({
-      ...{
-        ApiUser: 'a',
-        ApiKey: 'b',
-        UserName: 'a',
-        ClientIp: '127.0.0.1',
-        SLD: 'example',
-        TLD: 'com',
-      },
-      ...{
-        Command: 'namecheap.domains.dns.setHosts',
-        EmailType: /^MXE?$/.test(type) ? type : 'NONE',
-      },
-      ...{ HostName1: row.name, RecordType1: type, Address1: row.address },
+      ApiUser: 'a',
+      ApiKey: 'b',
+      UserName: 'a',
+      ClientIp: '127.0.0.1',
+      SLD: 'example',
+      TLD: 'com',
+      Command: 'namecheap.domains.dns.setHosts',
+      EmailType: /^MXE?$/.test(type) ? type : 'NONE',
+      HostName1: row.name,
+      RecordType1: type,
+      Address1: row.address,
     })
     const answer = await fetch(sandbox.url, { method: 'POST', body })
     expect(await answer.text()).not.toContain('<Error ')

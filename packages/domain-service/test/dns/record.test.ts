@@ -32,9 +32,7 @@ test('the id of a record does not depend on its TTL, the ETag of the zone does',
   expect(parseRow(other, 'example.com').record.id).toBe(parseRow(www, 'example.com').record.id)
   expect(etagOf(zone([other]))).not.toBe(etagOf(zone([www])))
   expect(etagOf(zone([www], 'MX'))).not.toBe(etagOf(zone([www])))
-  expect(etagOf(zone([www, row('a', 'A', '192.0.2.9')]))).toBe(
-    etagOf(zone([row('a', 'A', '192.0.2.9'), www])),
-  )
+  expect(etagOf(zone([www, row('a', 'A', '192.0.2.9')]))).toBe(etagOf(zone([row('a', 'A', '192.0.2.9'), www])))
 })
 
 test('API tokens can be limited to exactly the types that can be written', () => {

@@ -15,8 +15,7 @@ const State = z.object({
     pages_read: z.number(),
   }),
 })
-const stateOf = async (service: Service) =>
-  State.parse((await service.call('GET', '/api/registrar')).body)
+const stateOf = async (service: Service) => State.parse((await service.call('GET', '/api/registrar')).body)
 
 const often = { interval: 2 }
 
@@ -30,8 +29,7 @@ async function startAtRealRate(count: number, env: Record<string, string> = {}) 
   const clock = new FakeClock()
   const settings = { REGISTRAR_RATE: realRate, ...env }
   const service = await start({ clock, domains: domainsOf(count), env: settings })
-  const list = (query = '', user = 'limited') =>
-    service.call('GET', `/api/domains${query}`, { user })
+  const list = (query = '', user = 'limited') => service.call('GET', `/api/domains${query}`, { user })
   return { clock, service, list }
 }
 
@@ -110,11 +108,7 @@ test('while a large account is read, callers that may see all get pages: read on
 
   expect(first.body.domains?.[0]?.name).toBe('d00000.com')
   expect(second.body.domains?.[0]?.name).toBe('d00050.com')
-  expect(last.body.domains?.map(({ name }) => name)).toEqual([
-    'example.com',
-    'd02499.com',
-    'd02498.com',
-  ])
+  expect(last.body.domains?.map(({ name }) => name)).toEqual(['example.com', 'd02499.com', 'd02498.com'])
   expect(last.body).toMatchObject({ pagination: { total_items: 2_501 } })
   const sizes = service.sandbox.calls.map(({ params }) => params.PageSize)
   expect(sizes.filter((size) => size !== '100')).toEqual(['12'])
@@ -126,8 +120,7 @@ test('a restart loses no page that was read, and nobody waits after the first re
   const clock = new FakeClock()
   const domains = domainsOf(1_500)
   await using sandbox = await startSandbox({ apiUser: 'tester', apiKey, rate: 'off', domains })
-  const restart = () =>
-    start({ clock, sandbox, dataDir, env: { REGISTRAR_RATE: realRate, DOMAINS_TTL_MS: '60000' } })
+  const restart = () => start({ clock, sandbox, dataDir, env: { REGISTRAR_RATE: realRate, DOMAINS_TTL_MS: '60000' } })
 
   const first = await restart()
   await first.call('GET', '/api/domains', { user: 'limited' })
@@ -178,8 +171,7 @@ test('the list is refreshed in the background, and what is new is an event', asy
   expect(before.body).toMatchObject({ pagination: { total_items: 4 } })
   expect(after.headers.get('age')).toBe('0')
   expect(after.body).toMatchObject({ pagination: { total_items: 5 } })
-  const added = async (user: string) =>
-    (await service.call('GET', '/api/events?types=domain.added', { user })).text
+  const added = async (user: string) => (await service.call('GET', '/api/events?types=domain.added', { user })).text
   await expect.poll(() => added('admin')).toContain('"name":"new.net"')
   expect(await added('limited')).toContain('"events":[]')
 })

@@ -7,9 +7,16 @@ const dayMs = 86_400_000
 const today = Date.UTC(2027, 0, 15)
 
 const entry = (domain: string, expires_on: string | null) => ({
-  ...{ name: domain, id: domain, created_on: '2020-01-01', expires_on },
-  ...{ is_expired: false, is_locked: false, auto_renew: true, whois_guard: null },
-  ...{ is_premium: false, uses_registrar_dns: true },
+  name: domain,
+  id: domain,
+  created_on: '2020-01-01',
+  expires_on,
+  is_expired: false,
+  is_locked: false,
+  auto_renew: true,
+  whois_guard: null,
+  is_premium: false,
+  uses_registrar_dns: true,
 })
 
 test.each(ledgers)(
@@ -44,10 +51,7 @@ test.each(ledgers)(
     const rest = [late, never, entry('soon.com', '2027-02-04'), near, far]
 
     await readList([...rest, entry('over.com', '2027-01-14')], today)
-    expect(await newEvents(), 'the first list').toEqual([
-      'domain.expiring soon.com 20',
-      'domain.expiring near.com 36',
-    ])
+    expect(await newEvents(), 'the first list').toEqual(['domain.expiring soon.com 20', 'domain.expiring near.com 36'])
     await readList([...rest, entry('new.com', '2027-01-15')], today + 5 * dayMs + 1)
     expect(await newEvents()).toEqual(['domain.added new.com', 'domain.removed over.com'])
     const told: string[] = []

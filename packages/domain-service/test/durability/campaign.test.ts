@@ -30,10 +30,10 @@ const faults = fc.constantFrom<FaultInput>(
 const strikes = fc.array(fc.record({ fault: faults, after: fc.nat(3), isWrite: fc.boolean() }), {
   maxLength: 3,
 })
-const rounds = fc.array(
-  fc.record({ strikes, adds: fc.integer({ min: 1, max: 6 }), removes: fc.nat(2) }),
-  { minLength: 4, maxLength: 8 },
-)
+const rounds = fc.array(fc.record({ strikes, adds: fc.integer({ min: 1, max: 6 }), removes: fc.nat(2) }), {
+  minLength: 4,
+  maxLength: 8,
+})
 
 type Promised = 'done' | 'not done' | 'open'
 
@@ -73,9 +73,7 @@ test('whatever the registrar does, confirmed writes are live, failed ones are no
       const gone = new Map<string, Promised>()
       let count = 0
       for (const { strikes, adds, removes } of plan) {
-        const added = [...promised]
-          .filter(([, promise]) => promise === 'done')
-          .map(([name]) => name)
+        const added = [...promised].filter(([, promise]) => promise === 'done').map(([name]) => name)
         const { body } = await service.call('GET', hosts, {
           headers: { 'cache-control': 'no-cache' },
         })
@@ -119,9 +117,7 @@ test('whatever the registrar does, confirmed writes are live, failed ones are no
       })
       expect(broken).toEqual([])
       expect(live.emailType).toBe('MX')
-      expect(live.hosts).toEqual(
-        expect.arrayContaining(untouched.map((row) => expect.objectContaining(row))),
-      )
+      expect(live.hosts).toEqual(expect.arrayContaining(untouched.map((row) => expect.objectContaining(row))))
     }),
     { numRuns: 7, examples: [[unnoticed]] },
   )

@@ -76,8 +76,7 @@ test('a token ends by the clock that is in force', async () => {
 test('a clock that is set forward does not let a late write pass', async () => {
   const clock = new FakeClock()
   await using service = await start({ clock })
-  const add = (name: string) =>
-    service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.7' } })
+  const add = (name: string) => service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.7' } })
   service.sandbox.fault({ kind: 'late', command: 'namecheap.domains.dns.setHosts' })
   await add('first')
   await add('second')

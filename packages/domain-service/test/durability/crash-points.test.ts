@@ -56,9 +56,7 @@ test.each(killPoints)(
       const live = sandbox.zone('example.com').hosts.map(({ name }) => name)
 
       expect([put.status, service.kills]).toEqual([0, 1])
-      await expect
-        .poll(() => entriesOf(service))
-        .not.toContainEqual(expect.objectContaining({ status: 'sending' }))
+      await expect.poll(() => entriesOf(service)).not.toContainEqual(expect.objectContaining({ status: 'sending' }))
       const [entry, ...others] = await entriesOf(service)
       expect(others).toEqual([])
       if (live.length === 1) {
@@ -97,8 +95,7 @@ test('SIGTERM while the zone cannot be read back ends the service in time, and t
     // Its answer waits until the next read hangs: on a busy machine the zone is read several times before it is sent.
     sandbox.fault({ kind: 'slow', command: setHosts, when: 'after', ms: 600_000 })
     const put = service.insist('PUT', hosts, { hosts: [] })
-    const countCalls = (name: string) =>
-      sandbox.calls.filter(({ command }) => command === name.toLowerCase()).length
+    const countCalls = (name: string) => sandbox.calls.filter(({ command }) => command === name.toLowerCase()).length
     await expect.poll(() => countCalls(setHosts)).toBe(1)
     const reads = countCalls(getHosts)
     sandbox.clearFaults()

@@ -1,8 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  PostgresProxy,
-  type StatementFault,
-} from '../../../../test/support/postgres/postgres-proxy.ts'
+import { PostgresProxy, type StatementFault } from '../../../../test/support/postgres/postgres-proxy.ts'
 import { makeDatabase } from '../support/databases.ts'
 import { type Service, start } from '../support/start.ts'
 

@@ -42,9 +42,7 @@ const Step = fc.record({ at: fc.nat(1_000), kind: fc.constantFrom('add', 'change
 test(`${writes} writes of clients of the protocol, console, REST and dyndns2 lose no record, and leave none, while the service is killed`, async () => {
   await using stack = new AsyncDisposableStack()
   const hosts = [{ name: 'www', type: 'A', address: '192.0.2.1' }]
-  const sandbox = stack.use(
-    await startSandbox({ apiUser: 'tester', apiKey, rate, domains: [{ name: domain, hosts }] }),
-  )
+  const sandbox = stack.use(await startSandbox({ apiUser: 'tester', apiKey, rate, domains: [{ name: domain, hosts }] }))
   const folder = mkdtempSync(join(tmpdir(), 'door-'))
   stack.defer(() => rmSync(folder, { recursive: true, force: true }))
   const acme = hasLego ? stack.use(await startAcmeServer(folder)) : undefined
@@ -61,8 +59,7 @@ test(`${writes} writes of clients of the protocol, console, REST and dyndns2 los
   const clients = await openClients(service)
   if (acme) clients.push(await legoClient(service, { folder, acme }, stack))
   const command = 'namecheap.domains.dns.setHosts'
-  for (let after = 5; after < writes; after += 15)
-    sandbox.fault({ kind: after % 2 ? 'lost' : 'reset', command, after })
+  for (let after = 5; after < writes; after += 15) sandbox.fault({ kind: after % 2 ? 'lost' : 'reset', command, after })
 
   let left = writes
   const started = performance.now()
@@ -75,15 +72,11 @@ test(`${writes} writes of clients of the protocol, console, REST and dyndns2 los
 
   const seconds = Math.round((performance.now() - started) / 1000)
   const calls = sandbox.calls.length
-  process.stdout.write(
-    `${JSON.stringify({ writes, clients: clients.length, seconds, kills: service.kills, calls })}\n`,
-  )
+  process.stdout.write(`${JSON.stringify({ writes, clients: clients.length, seconds, kills: service.kills, calls })}\n`)
   // A lego whose connection a kill has broken does not repeat: what it has added, and what such runs have read, may stay.
   const live = sandbox.zone(domain).hosts.filter(({ name }) => name !== legoChallenge)
   const wanted = ['www A 192.0.2.1', ...clients.flatMap((client) => client.records())]
-  expect(live.map(({ name, type, address }) => `${name} ${type} ${address}`).sort()).toEqual(
-    wanted.sort(),
-  )
+  expect(live.map(({ name, type, address }) => `${name} ${type} ${address}`).sort()).toEqual(wanted.sort())
   expect(changesAtRegistrar(sandbox)).toEqual(await changesInHistory(service))
   expect(sandbox.calls.filter(({ outcome }) => outcome === 'rate')).toEqual([])
 }, 7_200_000)
@@ -152,9 +145,7 @@ function changesAtRegistrar({ calls }: Sandbox) {
     if (!isTaken) continue
     const numbers = Object.keys(params).flatMap((name) => /^HostName(\d+)$/i.exec(name)?.[1] ?? [])
     const after = new Set(
-      numbers.map((n) =>
-        ['HostName', 'RecordType', 'Address', 'TTL'].map((name) => params[`${name}${n}`]).join(' '),
-      ),
+      numbers.map((n) => ['HostName', 'RecordType', 'Address', 'TTL'].map((name) => params[`${name}${n}`]).join(' ')),
     )
     changes.push(...[...after].flatMap((each) => (before.has(each) ? [] : `+ ${each}`)))
     changes.push(...[...before].flatMap((each) => (after.has(each) ? [] : `- ${each}`)))

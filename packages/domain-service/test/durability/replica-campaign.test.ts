@@ -18,12 +18,7 @@ import { apiKey } from '../support/start.ts'
 const writes = Number(process.env.REPLICA_WRITES ?? 40)
 const rate = process.env.FAULT_RATE ?? '1200/minute'
 // A dead or stalled replica keeps others from a domain for the lease's 16 seconds: with many domains most are free.
-const domains = [
-  'plain.com',
-  'tool.com',
-  'late.com',
-  ...Array.from({ length: 9 }, (_, n) => `d${n}.com`),
-]
+const domains = ['plain.com', 'tool.com', 'late.com', ...Array.from({ length: 9 }, (_, n) => `d${n}.com`)]
 /** Longer than a lease. */
 const stallMs = 18_000
 const killPoints = ['write:created', 'readback:created', 'write:sent', 'read:answered']
@@ -80,9 +75,7 @@ test(`${writes} writes at three replicas with crashes, stalls, lost connections 
   for (const { service } of replicas) await service.stop()
 
   const seconds = Math.round((performance.now() - started) / 1000)
-  const sends = await database.query<{ domain: string; snapshot: Buffer; startedAt: number }>(
-    sentZones,
-  )
+  const sends = await database.query<{ domain: string; snapshot: Buffer; startedAt: number }>(sentZones)
   const ledger = readerOf(database)
   const suspensions = replicas.flatMap(({ service }) => service.suspensions)
   const report = await examine({ ledger, sends }, { writers, registrar, sandbox, suspensions })
@@ -102,11 +95,7 @@ const openSandbox = () =>
     })),
   })
 
-async function openReplica(
-  stack: AsyncDisposableStack,
-  url: string,
-  sandbox: Sandbox,
-): Promise<Replica> {
+async function openReplica(stack: AsyncDisposableStack, url: string, sandbox: Sandbox): Promise<Replica> {
   const proxy = stack.use(await PostgresProxy.open(url))
   const service = await ServiceProcess.create({
     DATA_DIR: mkdtempSync(join(tmpdir(), 'replica-')),

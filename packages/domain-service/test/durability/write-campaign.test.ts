@@ -38,10 +38,7 @@ test(`${writes} writes with crashes, lost answers, late writes and other tools l
   })
   const registrar = new CampaignRegistrar(sandbox)
   const writers = domains.flatMap((domain) =>
-    Array.from(
-      { length: 4 },
-      (_, n) => new CampaignWriter(service, domain, `${domain.slice(0, 2)}${n}`),
-    ),
+    Array.from({ length: 4 }, (_, n) => new CampaignWriter(service, domain, `${domain.slice(0, 2)}${n}`)),
   )
   try {
     await service.start()
@@ -51,11 +48,7 @@ test(`${writes} writes with crashes, lost answers, late writes and other tools l
     const running = writers.map(async (writer) => {
       while (left > 0) if (await writer.write()) left--
     })
-    const troubles = [
-      registrar.trouble(isOver),
-      crash(service, isOver),
-      readOthers(service, isOver),
-    ]
+    const troubles = [registrar.trouble(isOver), crash(service, isOver), readOthers(service, isOver)]
     await Promise.all([...running, ...troubles])
     await registrar.calm()
     await service.stop()
@@ -88,11 +81,7 @@ test(`${writes} writes with crashes, lost answers, late writes and other tools l
 // Changes a record that is there: the zone may be full.
 const writeLast = async (service: ServiceProcess, domain: string) => {
   const body = { ttl: 60 + Math.floor(Math.random() * 1_000), values: ['192.0.2.1'] }
-  const { status, code } = await service.call(
-    'PUT',
-    `/api/domains/${domain}/dns/rrsets/www/A`,
-    body,
-  )
+  const { status, code } = await service.call('PUT', `/api/domains/${domain}/dns/rrsets/www/A`, body)
   return `${status} ${code ?? ''}`.trim()
 }
 

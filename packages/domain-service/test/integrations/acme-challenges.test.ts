@@ -12,8 +12,7 @@ const post = (service: Service, token: string, [path, value]: [string, string]) 
     body: JSON.stringify({ fqdn: '_acme-challenge.example.com', value }),
   })
 
-const present = (service: Service, token: string, value: string) =>
-  post(service, token, ['present', value])
+const present = (service: Service, token: string, value: string) => post(service, token, ['present', value])
 
 const values = (service: Service) =>
   service
@@ -38,9 +37,7 @@ test('a forgotten challenge is removed with the next one, at no extra call', asy
   await presented
 
   expect(values(service)).toEqual(['new'])
-  expect(service.commands().filter((each) => each.startsWith('dns.'))).toHaveLength(
-    Math.min(3, callsOfOne),
-  )
+  expect(service.commands().filter((each) => each.startsWith('dns.'))).toHaveLength(Math.min(3, callsOfOne))
 })
 
 test('a forgotten challenge is removed without any request, and others stay', async () => {

@@ -27,12 +27,7 @@ async function registered(service: Service, body: object = {}): Promise<Registra
   return Registration.parse(answer.body)
 }
 
-const post = (
-  service: Service,
-  { username, password }: Registration,
-  body: unknown,
-  type?: string,
-) =>
+const post = (service: Service, { username, password }: Registration, body: unknown, type?: string) =>
   send(service, 'POST', update, {
     headers: {
       'x-api-user': username,
@@ -91,8 +86,7 @@ test('the two newest values stay, and records of others too', async () => {
   })
   const account = await registered(service)
 
-  for (const digit of [1, 2, 3, 4])
-    await post(service, account, { subdomain: account.subdomain, txt: txt(digit) })
+  for (const digit of [1, 2, 3, 4]) await post(service, account, { subdomain: account.subdomain, txt: txt(digit) })
 
   expect(
     service
@@ -200,8 +194,7 @@ test('values that another client validates stay', async () => {
     })
   }
 
-  for (const digit of [1, 2, 3])
-    await post(service, account, { subdomain: account.subdomain, txt: txt(digit) })
+  for (const digit of [1, 2, 3]) await post(service, account, { subdomain: account.subdomain, txt: txt(digit) })
 
   const values = service.live().flatMap((line) => / TXT (\S+) /.exec(line)?.[1] ?? [])
   expect(values.sort()).toEqual([txt(2), txt(3), 'apex', 'wildcard'])

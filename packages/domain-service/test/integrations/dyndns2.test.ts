@@ -69,14 +69,7 @@ test('without myip the address of the client is set', async () => {
 test('hosts of one request are one line each, and one write per domain', async () => {
   await using service = await start({ domains })
   const token = await createToken(service, { records: [{ name: '*', types: ['A'] }] })
-  const hosts = [
-    'home.example.com',
-    'a.example.com',
-    'b.example.com',
-    'x.example.org',
-    'home',
-    'c.example.com',
-  ]
+  const hosts = ['home.example.com', 'a.example.com', 'b.example.com', 'x.example.org', 'home', 'c.example.com']
 
   // After the read that compares the addresses, that of the batch: it is answered when all writes wait.
   const getHosts = 'namecheap.domains.dns.getHosts'
@@ -116,17 +109,14 @@ test.each([
   expect(service.live()).toEqual(['home A 192.0.2.1 120 10'])
 })
 
-test.each([[{}], [basic('wrong')], [basic('ds_wrong')]])(
-  'without a valid token it is badauth: %j',
-  async (headers) => {
-    await using service = await start({ domains })
+test.each([[{}], [basic('wrong')], [basic('ds_wrong')]])('without a valid token it is badauth: %j', async (headers) => {
+  await using service = await start({ domains })
 
-    const answer = await send(service, 'GET', '/nic/update?hostname=home.example.com', { headers })
+  const answer = await send(service, 'GET', '/nic/update?hostname=home.example.com', { headers })
 
-    expect([answer.status, answer.type, answer.text]).toEqual([401, 'text/plain', 'badauth'])
-    expect(answer.headers.get('www-authenticate')).toMatch(/^Basic realm=.*, Bearer realm=/)
-  },
-)
+  expect([answer.status, answer.type, answer.text]).toEqual([401, 'text/plain', 'badauth'])
+  expect(answer.headers.get('www-authenticate')).toMatch(/^Basic realm=.*, Bearer realm=/)
+})
 
 test.each([
   ['a domain that the token may not see', { domains: ['example.net'] }, 'nohost'],
@@ -144,9 +134,7 @@ test.each([
 
 test('a CNAME at the name is dnserr', async () => {
   await using service = await start({
-    domains: [
-      { name: 'example.com', hosts: [{ name: 'home', type: 'CNAME', address: 'a.example.net' }] },
-    ],
+    domains: [{ name: 'example.com', hosts: [{ name: 'home', type: 'CNAME', address: 'a.example.net' }] }],
   })
 
   expect((await update(service, 'hostname=home.example.com&myip=192.0.2.9')).text).toBe('dnserr')
@@ -245,8 +233,7 @@ test('an address is not nochg while another one is on its way', async () => {
   const clock = new FakeClock()
   await using service = await start({ domains, clock })
   const token = await createToken(service, limits)
-  const set = (address: string) =>
-    update(service, `hostname=home.example.com&myip=${address}`, token)
+  const set = (address: string) => update(service, `hostname=home.example.com&myip=${address}`, token)
   const first = await driveClock(clock, service, set('192.0.2.10'))
   const command = 'namecheap.domains.dns.getHosts'
   service.sandbox.fault({ kind: 'reset', command, times: 0 })

@@ -39,19 +39,16 @@ const endpoint = (dnsName: string, recordType: string, targets: string[], record
   ...(recordTTL === undefined ? {} : { recordTTL }),
 })
 
-test.each([[''], ['/']])(
-  'negotiation at the base%s lists the domains of the token',
-  async (path) => {
-    await using service = await start({ domains })
-    const all = await call(service, 'GET', path)
-    const token = await createToken(service, { role: 'editor', domains: ['example.net'] })
-    const one = await call(service, 'GET', path, { token })
+test.each([[''], ['/']])('negotiation at the base%s lists the domains of the token', async (path) => {
+  await using service = await start({ domains })
+  const all = await call(service, 'GET', path)
+  const token = await createToken(service, { role: 'editor', domains: ['example.net'] })
+  const one = await call(service, 'GET', path, { token })
 
-    expect([all.status, all.type]).toEqual([200, mediaType])
-    expect(JSON.parse(all.text)).toEqual({ include: ['example.com', 'example.net'], exclude: [] })
-    expect(JSON.parse(one.text)).toEqual({ include: ['example.net'], exclude: [] })
-  },
-)
+  expect([all.status, all.type]).toEqual([200, mediaType])
+  expect(JSON.parse(all.text)).toEqual({ include: ['example.com', 'example.net'], exclude: [] })
+  expect(JSON.parse(one.text)).toEqual({ include: ['example.net'], exclude: [] })
+})
 
 test('EXTERNAL_DNS_DOMAINS limits the domains', async () => {
   await using service = await start({ domains, env: { EXTERNAL_DNS_DOMAINS: 'Example.NET' } })
@@ -139,19 +136,14 @@ test('a plan is one write per domain, ownership records included', async () => {
     'www A 192.0.2.2 120 10',
     'www A 192.0.2.3 120 10',
   ])
-  expect(service.live('example.net').sort()).toEqual([
-    '* A 192.0.2.7 1800 10',
-    '@ MX mx.example.org. 1800 5',
-  ])
+  expect(service.live('example.net').sort()).toEqual(['* A 192.0.2.7 1800 10', '@ MX mx.example.org. 1800 5'])
   expect(service.commands().filter((each) => each === 'dns.sethosts')).toHaveLength(2)
 })
 
 test.each([
   [
     {
-      Create: [
-        { DNSName: 'b.example.com', RecordType: 'A', Targets: ['192.0.2.9'], RecordTTL: 60 },
-      ],
+      Create: [{ DNSName: 'b.example.com', RecordType: 'A', Targets: ['192.0.2.9'], RecordTTL: 60 }],
       UpdateOld: null,
       UpdateNew: null,
       Delete: null,
@@ -215,22 +207,19 @@ test.each([
   expect(answer.type).toBe('application/problem+json')
 })
 
-test.each([2030166, 2019166, 3013288])(
-  'what others can change is 5xx: error %i',
-  async (number) => {
-    await using service = await start({ domains })
-    const token = await createToken(service, { role: 'editor' })
-    await call(service, 'GET', '', { token })
-    service.sandbox.fault({ kind: 'error', number, command: 'namecheap.domains.dns.sethosts' })
+test.each([2030166, 2019166, 3013288])('what others can change is 5xx: error %i', async (number) => {
+  await using service = await start({ domains })
+  const token = await createToken(service, { role: 'editor' })
+  await call(service, 'GET', '', { token })
+  service.sandbox.fault({ kind: 'error', number, command: 'namecheap.domains.dns.sethosts' })
 
-    const answer = await call(service, 'POST', '/records', {
-      token,
-      body: { create: [endpoint('b.example.com', 'A', ['192.0.2.9'])] },
-    })
+  const answer = await call(service, 'POST', '/records', {
+    token,
+    body: { create: [endpoint('b.example.com', 'A', ['192.0.2.9'])] },
+  })
 
-    expect(answer.status).toBe(503)
-  },
-)
+  expect(answer.status).toBe(503)
+})
 
 test('a refused plan names its faults where they are in the request', async () => {
   await using service = await start({ domains })
@@ -247,8 +236,7 @@ test('a refused plan names its faults where they are in the request', async () =
   })
   const shapeless = await call(service, 'POST', '/records', { body: [] })
 
-  const pathsOf = ({ text }: { text: string }) =>
-    JSON.parse(text).errors.map(({ path }: { path: string }) => path)
+  const pathsOf = ({ text }: { text: string }) => JSON.parse(text).errors.map(({ path }: { path: string }) => path)
   expect(pathsOf(elsewhere)).toEqual(['/updateNew/1/dnsName'])
   expect(new Set(pathsOf(invalid))).toEqual(
     new Set(['/create/1/dnsName', '/create/1/targets/1', '/updateNew/0/recordType']),
@@ -266,10 +254,7 @@ test('a registrar that fails is 5xx, while other domains are done', async () => 
   const answer = await call(service, 'POST', '/records', {
     token,
     body: {
-      create: [
-        endpoint('b.example.com', 'A', ['192.0.2.9']),
-        endpoint('b.example.net', 'A', ['192.0.2.9']),
-      ],
+      create: [endpoint('b.example.com', 'A', ['192.0.2.9']), endpoint('b.example.net', 'A', ['192.0.2.9'])],
     },
   })
 

@@ -19,12 +19,7 @@ async function post(service: Service, path: string, body: unknown, token?: strin
 
 test.each([
   ['lego', json, { fqdn, value: 'v1' }, { fqdn, value: 'v1' }],
-  [
-    'acme.sh',
-    { 'content-type': 'application/x-www-form-urlencoded' },
-    { fqdn, value: 'v1' },
-    { fqdn, value: 'v1' },
-  ],
+  ['acme.sh', { 'content-type': 'application/x-www-form-urlencoded' }, { fqdn, value: 'v1' }, { fqdn, value: 'v1' }],
   [
     'Caddy',
     json,
@@ -133,20 +128,8 @@ test.each([
     403,
     'forbidden',
   ],
-  [
-    'a domain that the token may not see',
-    { domains: ['example.net'] },
-    { fqdn, value: 'v' },
-    404,
-    'domain_not_found',
-  ],
-  [
-    'a name outside of the records',
-    limits,
-    { fqdn: '_acme-challenge.www.example.com.', value: 'v' },
-    403,
-    'forbidden',
-  ],
+  ['a domain that the token may not see', { domains: ['example.net'] }, { fqdn, value: 'v' }, 404, 'domain_not_found'],
+  ['a name outside of the records', limits, { fqdn: '_acme-challenge.www.example.com.', value: 'v' }, 403, 'forbidden'],
   [
     'a domain outside of the account',
     {},
@@ -161,12 +144,7 @@ test.each([
 ])('%s is refused with error beside the problem', async (_name, token, body, status, code) => {
   await using service = await start()
 
-  const answer = await post(
-    service,
-    present,
-    body,
-    await createToken(service, { role: 'editor', ...token }),
-  )
+  const answer = await post(service, present, body, await createToken(service, { role: 'editor', ...token }))
 
   expect(answer.status).toBe(status)
   expect(JSON.parse(answer.text)).toMatchObject({ error: code, code, status })
@@ -222,12 +200,7 @@ test('the longest domain of the account that the name ends in is written', async
     records: [{ name: '_acme-challenge.*', types: ['TXT'] }],
   })
 
-  const answer = await post(
-    service,
-    present,
-    { fqdn: '_acme-challenge.a.b.example.co.uk.', value: 'v' },
-    token,
-  )
+  const answer = await post(service, present, { fqdn: '_acme-challenge.a.b.example.co.uk.', value: 'v' }, token)
 
   expect(answer.status).toBe(200)
   expect(service.live('example.co.uk')).toContain('_acme-challenge.a.b TXT v 60 10')

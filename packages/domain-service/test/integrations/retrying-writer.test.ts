@@ -96,10 +96,7 @@ test('a repeat of what another write has undone meanwhile is queued after that',
 
 test.each([
   [{ status: 'confirmed' }, 'done'],
-  [
-    { status: 'refused', problem: { status: 409, code: 'record_conflict', detail: 'x' } },
-    'record_conflict',
-  ],
+  [{ status: 'refused', problem: { status: 409, code: 'record_conflict', detail: 'x' } }, 'record_conflict'],
   [{ status: 'cancelled' }, 'registrar_busy'],
 ])('a queued write that is %o within 25 s is answered so', async (end, code) => {
   const { writer, clock, statuses } = setUp(() => Promise.reject(registrarBusy(30)))

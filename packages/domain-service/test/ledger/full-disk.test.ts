@@ -18,9 +18,7 @@ const fresh = { headers: { 'cache-control': 'no-cache' } }
 function fillDisk({ dataDir }: Service, table = 'calls') {
   const database = new Database(join(dataDir, databaseName))
   onTestFinished(() => void database.close())
-  database.exec(
-    `create trigger full before insert on ${table} begin select raise(abort, 'disk is full'); end`,
-  )
+  database.exec(`create trigger full before insert on ${table} begin select raise(abort, 'disk is full'); end`)
   return () => database.exec('drop trigger full')
 }
 
@@ -31,8 +29,7 @@ test('a full disk fails no read: calls are counted in memory, and health is unav
   const makeRoom = fillDisk(service)
 
   const statuses = []
-  for (let read = 0; read < 3; read++)
-    statuses.push((await service.call('GET', hosts, fresh)).status)
+  for (let read = 0; read < 3; read++) statuses.push((await service.call('GET', hosts, fresh)).status)
   const full = await healthOf(service)
   const { headers } = await service.call('GET', hosts)
   makeRoom()
@@ -44,9 +41,7 @@ test('a full disk fails no read: calls are counted in memory, and health is unav
     checks: { database: { status: 'unavailable' } },
   })
   // Health tries again what could not be stored.
-  await expect
-    .poll(() => healthOf(service))
-    .toMatchObject({ checks: { database: { status: 'ok' } } })
+  await expect.poll(() => healthOf(service)).toMatchObject({ checks: { database: { status: 'ok' } } })
 })
 
 test('a call that waited for its slot on a full disk is made, and the process lives', async () => {
@@ -82,9 +77,7 @@ test('a full disk is 507 for a write, and no failure for a read', async () => {
   const pages = Number(database.database.pragma('page_count', { simple: true }))
   database.database.pragma(`max_page_count = ${pages}`)
   const large = zoneOf(
-    ...Array.from({ length: 150 }, (_, at) =>
-      row(`t${at}`, randomBytes(1_000).toString('hex'), 'TXT'),
-    ),
+    ...Array.from({ length: 150 }, (_, at) => row(`t${at}`, randomBytes(1_000).toString('hex'), 'TXT')),
   )
 
   await expect(confirm(ledger, zoneOf(b), large)).rejects.toMatchObject({
@@ -123,9 +116,7 @@ test('a write that failed with the ledger is not carried out later; an asynchron
   const add = (name: string, headers = {}) =>
     service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.9' }, headers })
   const later = await add('later', { prefer: 'respond-async' })
-  database.exec(
-    "create trigger full before update on changes begin select raise(abort, 'disk is full'); end",
-  )
+  database.exec("create trigger full before update on changes begin select raise(abort, 'disk is full'); end")
 
   const failed = await add('failed')
   database.exec('drop trigger full')

@@ -120,9 +120,7 @@ class History {
   }
 
   #changeOutside() {
-    const [gone] = this.#live.filter(
-      ({ name }) => name.startsWith('theirs') && !this.made.has(`-${name}`),
-    )
+    const [gone] = this.#live.filter(({ name }) => name.startsWith('theirs') && !this.made.has(`-${name}`))
     if (gone && this.#random() < 0.4) {
       this.#setLive(this.#live.filter((each) => each !== gone))
       this.made.set(`-${gone.name}`, this.#clock.now)
@@ -177,10 +175,12 @@ class History {
   }
 
   async #end(id: number, changeId: number, outcome: Omit<SendOutcome, 'changes'>) {
-    const status: 'confirmed' | 'unconfirmed' =
-      outcome.state === 'unknown' ? 'unconfirmed' : 'confirmed'
+    const status: 'confirmed' | 'unconfirmed' = outcome.state === 'unknown' ? 'unconfirmed' : 'confirmed'
     const change: SendOutcome['changes'][number] = {
-      ...{ id: changeId, status, verified: true, warnings: [] },
+      id: changeId,
+      status,
+      verified: true,
+      warnings: [],
     }
     await this.#ledger.endSend({ id, domain: this.#domain }, { ...outcome, changes: [change] })
   }
@@ -198,10 +198,7 @@ class History {
     const lost = this.#lost
     this.#lost = undefined
     if (lost)
-      await this.#ledger.endSend(
-        { id: lost.id, domain: this.#domain },
-        { state: 'closed', unanswered: 0, changes: [] },
-      )
+      await this.#ledger.endSend({ id: lost.id, domain: this.#domain }, { state: 'closed', unanswered: 0, changes: [] })
   }
 
   // The registrar replaces the zone by that of a send which was given up, and so undoes what came after it. If that was
@@ -221,14 +218,10 @@ class History {
     }
     const found = this.#zone(this.#live)
     const state = 'settled'
-    if (!confirmed)
-      await this.#end(lost.id, lost.changeId, { state, unanswered: 0, found, latest: found })
+    if (!confirmed) await this.#end(lost.id, lost.changeId, { state, unanswered: 0, found, latest: found })
     else await this.#send(lost.rows, confirmed, [lost.id])
     if (confirmed)
-      await this.#ledger.endSend(
-        { id: lost.id, domain: this.#domain },
-        { state: 'closed', unanswered: 0, changes: [] },
-      )
+      await this.#ledger.endSend({ id: lost.id, domain: this.#domain }, { state: 'closed', unanswered: 0, changes: [] })
   }
 }
 
@@ -245,14 +238,10 @@ test(`in ${histories} random histories each change made outside is found once, a
     await history.run()
     const found = await history.found()
     const missing = [...history.made.keys()].filter((each) => !found.includes(each))
-    const invented = found.filter(
-      (each, at) => !history.made.has(each) || found.indexOf(each) !== at,
-    )
+    const invented = found.filter((each, at) => !history.made.has(each) || found.indexOf(each) !== at)
     // A record that was there for a moment only is seen by nobody: added and removed are missing together.
     const opposite = (each: string) => `${each[0] === '+' ? '-' : '+'}${each.slice(1)}`
-    const seen = missing.filter(
-      (each) => !missing.includes(opposite(each)) && !history.uncertain.has(each),
-    )
+    const seen = missing.filter((each) => !missing.includes(opposite(each)) && !history.uncertain.has(each))
     if (seen.length + invented.length > 0)
       faults.push(`seed ${seed}: missing ${seen.join(' ')}, invented ${invented.join(' ')}`)
   }

@@ -2,16 +2,7 @@ import { HttpError } from '@domains-and-files/http'
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import { describe, expect, test } from 'vitest'
 import { effectOf } from '../../src/ledger/ledger.ts'
-import {
-  begin,
-  confirm,
-  domain,
-  enqueue,
-  openLedger,
-  requestBy,
-  row,
-  zoneOf,
-} from '../support/ledger.ts'
+import { begin, confirm, domain, enqueue, openLedger, requestBy, row, zoneOf } from '../support/ledger.ts'
 import { countZones, ledgers } from '../support/ledgers.ts'
 
 const page = { page: 1, page_size: 100 }
@@ -65,10 +56,7 @@ describe.each(ledgers)('%s', (_name, open) => {
 
   test('a change that is sent cannot be cancelled, and a cancelled one cannot be sent', async () => {
     const { ledger } = await open()
-    const [first, second] = [
-      await enqueue(ledger, requestBy('admin')),
-      await enqueue(ledger, requestBy('admin')),
-    ]
+    const [first, second] = [await enqueue(ledger, requestBy('admin')), await enqueue(ledger, requestBy('admin'))]
 
     expect(await ledger.cancel(first)).toMatchObject({ status: 'cancelled' })
     expect((await begin(ledger, [first, second])).gone).toEqual(new Set([first]))
@@ -146,9 +134,7 @@ describe.each(ledgers)('%s', (_name, open) => {
   test('a list of a hundred changes of full zones is small, and reads no zone', async () => {
     const { ledger, sql: database } = await open()
     const full = (n: number) =>
-      zoneOf(
-        ...Array.from({ length: 150 }, (_, at) => row(`t${at}`, `${n}${'x'.repeat(2_480)}`, 'TXT')),
-      )
+      zoneOf(...Array.from({ length: 150 }, (_, at) => row(`t${at}`, `${n}${'x'.repeat(2_480)}`, 'TXT')))
     for (let n = 0; n < 100; n++) await confirm(ledger, full(n), full(n + 1))
     await database.run(sql`delete from ${name('zones')}`)
 
@@ -183,9 +169,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     ])
     await confirm(ledger, zoneOf(a), zoneOf(b))
 
-    const kept = await database.all(
-      sql`select id from ${name('changes')} where request is not null order by id`,
-    )
+    const kept = await database.all(sql`select id from ${name('changes')} where request is not null order by id`)
     expect(kept).toEqual([{ id: queued }])
   })
 
@@ -233,9 +217,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     const ids = []
     for (const request of requests) ids.push(await enqueue(ledger, request))
     const [first = 0, second = 0, third = 0, fourth] = ids
-    await database.run(
-      sql`update ${name('changes')} set request = request || ${' '.repeat(6 << 20)}`,
-    )
+    await database.run(sql`update ${name('changes')} set request = request || ${' '.repeat(6 << 20)}`)
     const found = async (known: number[]) => {
       const { ready, upTo } = await ledger.ready(domain, known)
       return [ready.map(({ id }) => id), upTo]
@@ -254,18 +236,11 @@ describe.each(ledgers)('%s', (_name, open) => {
 
   test('what a restored backup has queued waits for an admin', async () => {
     const { ledger, sql: database } = await open()
-    const restored = [
-      await enqueue(ledger, requestBy('admin')),
-      await enqueue(ledger, requestBy('admin')),
-    ]
+    const restored = [await enqueue(ledger, requestBy('admin')), await enqueue(ledger, requestBy('admin'))]
     await holdQueued(database)
     const later = await enqueue(ledger, requestBy('admin'))
     const queued = async () => (await ledger.ready(domain)).ready.map(({ id }) => id)
-    const during = [
-      await queued(),
-      (await begin(ledger, restored)).gone.size,
-      await ledger.countQueued(),
-    ]
+    const during = [await queued(), (await begin(ledger, restored)).gone.size, await ledger.countQueued()]
 
     const cancelled = await ledger.cancel(restored[0] ?? 0)
     const released = await ledger.endHold({ cancel: false })

@@ -9,8 +9,7 @@ it('what a write and the queue read does not grow with the history', async () =>
   sql.database.prepare = (text: string) => {
     if (!/^\s*(?:select|update|delete|with)/.test(text)) return prepare(text)
     const values = Array.from(text.matchAll(/\?/g), () => null)
-    for (const step of prepare(`explain query plan ${text}`).all(values))
-      plans.add(String(Object(step).detail))
+    for (const step of prepare(`explain query plan ${text}`).all(values)) plans.add(String(Object(step).detail))
     return prepare(text)
   }
   const ledger = new Ledger({ sql })
@@ -33,8 +32,7 @@ it('what a write and the queue read does not grow with the history', async () =>
   await ledger.knownZones.compare(base, { ageMs: 0, isIgnored: () => false })
 
   // `next` is read for sends without an outcome only.
-  const growing =
-    /SCAN (?:changes|sends)$|SEARCH (?!next).*(?:changes_of_domain|sends_by_end \(domain=\?\)$)/
+  const growing = /SCAN (?:changes|sends)$|SEARCH (?!next).*(?:changes_of_domain|sends_by_end \(domain=\?\)$)/
   expect([...plans].filter((plan) => growing.test(plan))).toEqual([])
   expect([...plans].join()).toContain('sends_by_end (domain=? AND ended_at>?)')
 })

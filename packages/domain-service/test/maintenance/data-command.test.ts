@@ -66,8 +66,7 @@ test('users outside the data directory are restored there, unless there are some
   await using service = await start()
   const made = await runCli(service.dataDir, 'backup', backup)
   const expected = readFileSync(join(service.dataDir, 'users.json'))
-  const restoreAs = (name: string) =>
-    runWith({ DATA_DIR: join(outside, name), USERS_FILE: users }, ['restore', backup])
+  const restoreAs = (name: string) => runWith({ DATA_DIR: join(outside, name), USERS_FILE: users }, ['restore', backup])
 
   const first = await restoreAs('first')
   const restored = readFileSync(users)
@@ -126,47 +125,33 @@ test('a backup of another service is refused', async () => {
   await runCli(service.dataDir, 'backup', join(outside, 'monday'))
   const cli = join(import.meta.dirname, '../../../static-service/src/maintenance/data-command.ts')
 
-  const { status, stderr } = spawnSync(
-    process.execPath,
-    [cli, 'restore', join(outside, 'monday')],
-    {
-      env: {
-        PATH: process.env.PATH,
-        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-        DATA_DIR: join(outside, 'copy'),
-      },
-      encoding: 'utf8',
+  const { status, stderr } = spawnSync(process.execPath, [cli, 'restore', join(outside, 'monday')], {
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      DATA_DIR: join(outside, 'copy'),
     },
-  )
+    encoding: 'utf8',
+  })
 
-  expect([status, stderr]).toEqual([
-    1,
-    'This is a backup of the domain-service, not of the static-service.\n',
-  ])
+  expect([status, stderr]).toEqual([1, 'This is a backup of the domain-service, not of the static-service.\n'])
 })
 
 test('a folder belongs to one process', async () => {
   await using service = await start()
 
-  const { status, stderr } = spawnSync(
-    process.execPath,
-    [join(import.meta.dirname, '../../dist/main.js')],
-    {
-      env: {
-        PATH: process.env.PATH,
-        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-        DATA_DIR: service.dataDir,
-        PORT: '0',
-        LOG_LEVEL: 'silent',
-      },
-      encoding: 'utf8',
+  const { status, stderr } = spawnSync(process.execPath, [join(import.meta.dirname, '../../dist/main.js')], {
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      DATA_DIR: service.dataDir,
+      PORT: '0',
+      LOG_LEVEL: 'silent',
     },
-  )
+    encoding: 'utf8',
+  })
 
-  expect([status, stderr]).toEqual([
-    1,
-    `Another process is using ${service.dataDir}: stop it first.\n`,
-  ])
+  expect([status, stderr]).toEqual([1, `Another process is using ${service.dataDir}: stop it first.\n`])
 })
 
 test('what only earlier versions backed up is left out', async () => {

@@ -35,13 +35,14 @@ test('history, users, API tokens and counted calls move from a directory to Post
   await add(folder, 'second')
   const before = await stateOf(folder)
   const headers = basic(await createToken(folder))
-  const me = async (service: Service) =>
-    (await send(service, 'GET', '/api/auth/me', { headers })).status
+  const me = async (service: Service) => (await send(service, 'GET', '/api/auth/me', { headers })).status
   const registrarEnv = { REGISTRAR_URL: folder.sandbox.url, REGISTRAR_API_USER: 'tester' }
   const databaseEnv = {
     ...registrarEnv,
-    ...{ REGISTRAR_API_KEY: 'unused', REGISTRAR_CLIENT_IP: '127.0.0.1' },
-    ...{ DATABASE_URL: database.url, DATA_DIR: join(outside, 'temporary') },
+    REGISTRAR_API_KEY: 'unused',
+    REGISTRAR_CLIENT_IP: '127.0.0.1',
+    DATABASE_URL: database.url,
+    DATA_DIR: join(outside, 'temporary'),
   }
 
   const made = await runCli({ DATA_DIR: folder.dataDir }, 'backup', join(outside, 'monday'))
@@ -60,11 +61,7 @@ test('history, users, API tokens and counted calls move from a directory to Post
   await runOnServer(database.url, `insert into ${restoring} (backup) values ('a backup')`)
   const half = await runCli(databaseEnv, 'backup', join(outside, 'half'))
   await runOnServer(database.url, `delete from ${restoring}`)
-  const back = await runCli(
-    { DATA_DIR: join(outside, 'copy') },
-    'restore',
-    join(outside, 'tuesday'),
-  )
+  const back = await runCli({ DATA_DIR: join(outside, 'copy') }, 'restore', join(outside, 'tuesday'))
   await using copy = await start({ dataDir: join(outside, 'copy'), sandbox: folder.sandbox })
 
   expect([half.status, half.errors]).toEqual([1, expect.stringContaining('was interrupted')])

@@ -68,10 +68,7 @@ describe('a read whose answer is', () => {
       expect(status).toBe(502)
       service.sandbox.clearFaults()
       // Something that succeeds, so that the circuit stays closed.
-      expect(
-        (await service.call('GET', '/api/domains', { headers: { 'cache-control': 'no-cache' } }))
-          .status,
-      ).toBe(200)
+      expect((await service.call('GET', '/api/domains', { headers: { 'cache-control': 'no-cache' } })).status).toBe(200)
     }
 
     expect(service.commands()).not.toContain('dns.sethosts')

@@ -68,8 +68,7 @@ test('readers alone can use half of a minute: then they get 503 with a truthful 
 test('a name that the registrar does not know costs one call a minute', async () => {
   const { clock, service } = await startAtRealRate()
   await using _ = service
-  const ask = () =>
-    service.call('GET', '/api/domains/unknown.com/dns/hosts', { user: 'viewer', headers: fresh })
+  const ask = () => service.call('GET', '/api/domains/unknown.com/dns/hosts', { user: 'viewer', headers: fresh })
 
   for (let time = 0; time < 20; time++) expect((await ask()).status).toBe(404)
   expect(service.commands()).toHaveLength(1)

@@ -41,10 +41,7 @@ test.each([
 })
 
 test('of several errors the most specific one decides', () => {
-  const text = refusal('9999999', 'x').replace(
-    '</Errors>',
-    '<Error Number="2019166">not found</Error></Errors>',
-  )
+  const text = refusal('9999999', 'x').replace('</Errors>', '<Error Number="2019166">not found</Error></Errors>')
 
   expect(failureOf(() => readEnvelope(text, getHosts)).code).toBe('domain_not_found')
 })
@@ -62,30 +59,14 @@ test.each([
     'status OK and IsSuccess=false',
     answer(setHosts.command, '<DomainDNSSetHostsResult Domain="example.com" IsSuccess="false"/>'),
   ],
-  [
-    'status OK without IsSuccess',
-    answer(setHosts.command, '<DomainDNSSetHostsResult Domain="example.com"/>'),
-  ],
+  ['status OK without IsSuccess', answer(setHosts.command, '<DomainDNSSetHostsResult Domain="example.com"/>')],
   [
     'an error without a reason',
-    answer(
-      setHosts.command,
-      '<DomainDNSSetHostsResult Domain="example.com" IsSuccess="true"/>',
-      'ERROR',
-    ),
+    answer(setHosts.command, '<DomainDNSSetHostsResult Domain="example.com" IsSuccess="true"/>', 'ERROR'),
   ],
-  [
-    'no status',
-    answer(
-      setHosts.command,
-      '<DomainDNSSetHostsResult Domain="example.com" IsSuccess="true"/>',
-      '',
-    ),
-  ],
+  ['no status', answer(setHosts.command, '<DomainDNSSetHostsResult Domain="example.com" IsSuccess="true"/>', '')],
 ])('a write answered with %s may have been done', (_name, text) => {
-  const failure = failureOf(() =>
-    requireSuccess(readEnvelope(text, setHosts).result, 'example.com'),
-  )
+  const failure = failureOf(() => requireSuccess(readEnvelope(text, setHosts).result, 'example.com'))
 
   expect(failure.kind).toBe('unknown')
 })

@@ -67,9 +67,7 @@ function readRecording(file: string): Recording {
     .replace(/%[dt]/g, '1')
     .replace(/%s/g, '')
   const result = /<CommandResponse[^>]*>\s*<(\w+Result)\b/.exec(text)?.[1] ?? ''
-  const said =
-    /<CommandResponse Type="([^"]+)"/.exec(text)?.[1] ??
-    /<RequestedCommand>([^<]+)</.exec(text)?.[1]
+  const said = /<CommandResponse Type="([^"]+)"/.exec(text)?.[1] ?? /<RequestedCommand>([^<]+)</.exec(text)?.[1]
   const byResult = Object.keys(readers).find((name) => readers[name]?.result === result)
   const command = said?.toLowerCase() ?? byResult ?? (result || 'namecheap.domains.dns.gethosts')
   return {
@@ -116,19 +114,13 @@ const pick = (text: string, tag: string) =>
     Object.fromEntries(
       [...inner.matchAll(/(\w+)="([^"]*)"/g)].map(([, name = '', value = '']) => [
         name,
-        value
-          .replaceAll('&quot;', '"')
-          .replaceAll('&lt;', '<')
-          .replaceAll('&gt;', '>')
-          .replaceAll('&amp;', '&'),
+        value.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'),
       ]),
     ),
   )
 
 test(
-  files.length > 0
-    ? `${files.length} recorded answers are available`
-    : `no recorded answers in ${folder}: not tested`,
+  files.length > 0 ? `${files.length} recorded answers are available` : `no recorded answers in ${folder}: not tested`,
   () => {
     expect(files.length > 0).toBe(existsSync(folder))
   },
@@ -140,9 +132,7 @@ describe.each(files)('%s', (file) => {
 
   if (errors.length > 0 || /Status="ERROR"/.test(text)) {
     test('is mapped to its error', () => {
-      const code = codeOf(() =>
-        readAs(isOurs ? command : 'namecheap.domains.dns.gethosts', recording),
-      )
+      const code = codeOf(() => readAs(isOurs ? command : 'namecheap.domains.dns.gethosts', recording))
 
       expect(code).toBe(codes[errors[0] ?? ''])
     })
@@ -178,18 +168,14 @@ describe.each(files)('%s', (file) => {
         ...recording,
         text: text.trimEnd().slice(0, Math.floor(text.trimEnd().length * part)),
       }))
-      expect(cut.map((each) => codeOf(() => readAs(command, each)))).toEqual(
-        cut.map(() => 'registrar_bad_answer'),
-      )
+      expect(cut.map((each) => codeOf(() => readAs(command, each)))).toEqual(cut.map(() => 'registrar_bad_answer'))
     })
   }
 })
 
 function expectationOf({ text, command, domain }: Recording): unknown {
   const [dns] = pick(text, 'DnsDetails')
-  const servers = [...text.matchAll(/<Nameserver>([^<]+)</g)].map((match) =>
-    match[1]?.toLowerCase(),
-  )
+  const servers = [...text.matchAll(/<Nameserver>([^<]+)</g)].map((match) => match[1]?.toLowerCase())
   if (command === 'namecheap.domains.dns.sethosts') return undefined
   if (command === 'namecheap.domains.dns.gethosts') {
     const [zone] = pick(text, 'DomainDNSGetHostsResult')

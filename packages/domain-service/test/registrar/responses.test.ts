@@ -49,10 +49,7 @@ test('a zone is read as it is written: texts, also those that look like numbers'
 
 test('an empty zone, the documented spelling, and attributes that are missing', () => {
   expect(zoneOf(zoneAnswer([])).rows).toEqual([])
-  const documented = zoneAnswer(
-    ['<Host HostId="1" Name="@" Type="A" Address="192.0.2.1" />'],
-    'Domain="EXAMPLE.com"',
-  )
+  const documented = zoneAnswer(['<Host HostId="1" Name="@" Type="A" Address="192.0.2.1" />'], 'Domain="EXAMPLE.com"')
   expect(zoneOf(documented)).toEqual({
     domain: 'example.com',
     usesRegistrarDns: true,
@@ -64,23 +61,14 @@ test('an empty zone, the documented spelling, and attributes that are missing', 
 const good = zoneAnswer([host({ Name: '@', Type: 'A', Address: '192.0.2.1' })])
 
 test.each([
-  [
-    'another command',
-    answer('namecheap.domains.getInfo', '<DomainDNSGetHostsResult Domain="example.com"/>'),
-  ],
-  [
-    'another result',
-    answer(getHosts.command, '<DomainDNSSetHostsResult Domain="example.com" IsSuccess="true"/>'),
-  ],
+  ['another command', answer('namecheap.domains.getInfo', '<DomainDNSGetHostsResult Domain="example.com"/>')],
+  ['another result', answer(getHosts.command, '<DomainDNSSetHostsResult Domain="example.com" IsSuccess="true"/>')],
   ['another domain', good.replace('Domain="example.com"', 'Domain="example.net"')],
   ['no domain', good.replace('Domain="example.com"', '')],
   ['no result', answer(getHosts.command, '')],
   [
     'two results',
-    good.replace(
-      '<DomainDNSGetHostsResult',
-      '<DomainDNSGetHostsResult Domain="example.com"/><DomainDNSGetHostsResult',
-    ),
+    good.replace('<DomainDNSGetHostsResult', '<DomainDNSGetHostsResult Domain="example.com"/><DomainDNSGetHostsResult'),
   ],
   ['a row without a name', zoneAnswer(['<host Type="A" Address="192.0.2.1"/>'])],
   ['a row without an address', zoneAnswer(['<host Name="@" Type="A"/>'])],
@@ -118,9 +106,7 @@ test('a zone answer that is cut at whatever byte is refused', () => {
 })
 
 test('a zone answer with one byte changed keeps every row, or is refused', () => {
-  const rows = Array.from({ length: 3 }, (_, n) =>
-    host({ Name: `h${n}`, Type: 'TXT', Address: `a"${n}` }),
-  )
+  const rows = Array.from({ length: 3 }, (_, n) => host({ Name: `h${n}`, Type: 'TXT', Address: `a"${n}` }))
   const text = zoneAnswer(rows)
 
   const counts = new Set<number>()
@@ -190,17 +176,12 @@ test('an international name is the same in Unicode', () => {
   const { response, result } = readEnvelope(listed, getList)
   const list = readDomainList(result, '', response)
 
-  expect(zone.rows.map((row) => parseRow(row, zone.domain).key)).toEqual([
-    'xn--bcher-kva CNAME xn--bcher-kva.example',
-  ])
+  expect(zone.rows.map((row) => parseRow(row, zone.domain).key)).toEqual(['xn--bcher-kva CNAME xn--bcher-kva.example'])
   expect(list.domains.map(({ name }) => name)).toEqual(['xn--bcher-kva.com'])
 })
 
 test('a list that does not say how long it is cannot be paged', () => {
-  const { response, result } = readEnvelope(
-    answer(getList.command, '<DomainGetListResult/>'),
-    getList,
-  )
+  const { response, result } = readEnvelope(answer(getList.command, '<DomainGetListResult/>'), getList)
 
   expect(failureOf(() => readDomainList(result, '', response)).code).toBe('registrar_bad_answer')
 })

@@ -28,9 +28,7 @@ test.each([
 })
 
 test('texts, CDATA, comments and the case of names are read as XML says', () => {
-  const root = parseResponse(
-    wrap('<Errors><error Number="1">a &amp; <![CDATA[<b>&]]><!-- & no --></error></Errors>'),
-  )
+  const root = parseResponse(wrap('<Errors><error Number="1">a &amp; <![CDATA[<b>&]]><!-- & no --></error></Errors>'))
 
   const [error] = childrenOf(childOf(root, 'errors'), 'Error')
   expect(error).toMatchObject({ text: 'a & <b>&', attributes: { Number: '1' } })

@@ -27,9 +27,7 @@ test('a record is added, and all that was there stays as it was', async () => {
   const zone = await service.call('GET', hosts)
   expect(zone.headers.get('etag')).toBe(added.headers.get('etag'))
   const { params } = service.sandbox.calls.find(({ command }) => /sethosts/i.test(command)) ?? {}
-  expect(Object.values(params ?? {})).toEqual(
-    expect.arrayContaining(['Old', 'Target.Example.net', '1799', 'FWD']),
-  )
+  expect(Object.values(params ?? {})).toEqual(expect.arrayContaining(['Old', 'Target.Example.net', '1799', 'FWD']))
   expect(service.sandbox.zone('example.com').emailType).toBe('FWD')
   expect(service.steps()).toEqual(['dns.gethosts', 'dns.sethosts', 'dns.gethosts'])
 })

@@ -19,9 +19,7 @@ async function post(url: string, body: object, token?: string) {
     },
     body: JSON.stringify(body),
   })
-  return z
-    .looseObject({ access_token: z.string().optional(), token: z.string().optional() })
-    .parse(await answer.json())
+  return z.looseObject({ access_token: z.string().optional(), token: z.string().optional() }).parse(await answer.json())
 }
 
 /** Creates a token of the admin, and returns calls with it. */
@@ -50,9 +48,7 @@ test('a token limited to records adds and removes these, and no others', async (
   const removedForeign = await call('DELETE', `${hosts}/${theirs?.id}`)
   const removed = await call('DELETE', `${hosts}/${added.body.id}`)
 
-  expect([added.status, foreign.status, removedForeign.status, removed.status]).toEqual([
-    201, 403, 403, 200,
-  ])
+  expect([added.status, foreign.status, removedForeign.status, removed.status]).toEqual([201, 403, 403, 200])
   expect(foreign.body).toMatchObject({
     code: 'forbidden',
     detail: 'This token may write only _acme-challenge TXT, not home A',
@@ -86,10 +82,7 @@ test('a token limited to records reads and cancels its own asynchronous changes 
   const foreignCancelled = await call('DELETE', String(foreign.headers.get('location')))
 
   expect([own.status, ownRead.status]).toEqual([202, 200])
-  expect([foreignRead.body.code, foreignCancelled.body.code]).toEqual([
-    'change_not_found',
-    'change_not_found',
-  ])
+  expect([foreignRead.body.code, foreignCancelled.body.code]).toEqual(['change_not_found', 'change_not_found'])
 })
 
 test('a queued change of records that a token limited to others may not write is refused at its turn', async () => {
@@ -134,7 +127,5 @@ test('the history names the owner and the token', async () => {
   await call('POST', `${hosts}/TXT`, challenge)
   const history = await service.call('GET', '/api/domains/example.com/dns/history')
 
-  expect(history.body.history).toMatchObject([
-    { by: 'admin', token: expect.stringMatching(/^certificates /) },
-  ])
+  expect(history.body.history).toMatchObject([{ by: 'admin', token: expect.stringMatching(/^certificates /) }])
 })

@@ -22,15 +22,12 @@ async function propose(service: Service, name = 'new', user = 'proposer') {
 const approve = (service: Service, at: string, user = 'admin', headers = {}) =>
   service.call('POST', `${at}/approve`, { user, headers })
 
-const reject = (service: Service, at: string, options: Call = {}) =>
-  service.call('POST', `${at}/reject`, options)
+const reject = (service: Service, at: string, options: Call = {}) => service.call('POST', `${at}/reject`, options)
 
 const read = async (service: Service, at: string) => (await service.call('GET', at)).body
 
 const ended = (service: Service, at: string) =>
-  expect
-    .poll(async () => (await read(service, at)).status)
-    .not.toMatch(/^(proposed|queued|sending)$/)
+  expect.poll(async () => (await read(service, at)).status).not.toMatch(/^(proposed|queued|sending)$/)
 
 const sent = (service: Service) => service.commands().filter((each) => each === 'dns.sethosts')
 
@@ -56,7 +53,9 @@ test('a proposal shows its diff and sends nothing; another person approves it, a
   expect([approved.status, approved.body.status]).toEqual([202, 'queued'])
   expect(approved.headers.get('location')).toBe(at)
   expect(await read(service, at)).toMatchObject({
-    ...{ status: 'confirmed', by: 'proposer', approved_by: 'editor' },
+    status: 'confirmed',
+    by: 'proposer',
+    approved_by: 'editor',
   })
   expect(history).toMatchObject([{ by: 'proposer', approved_by: 'editor' }])
   expect(service.live()).toHaveLength(2)
@@ -80,7 +79,9 @@ test.each([
   const asked = await service.call(method, `${path}?propose=true`, { body })
   const only = await service.call(method, path, { body, user: 'proposer' })
   const later = await service.call(method, path, {
-    ...{ body, user: 'proposer', headers: { prefer: 'respond-async' } },
+    body,
+    user: 'proposer',
+    headers: { prefer: 'respond-async' },
   })
 
   expect([asked, only, later].map(({ status }) => status)).toEqual([202, 202, 202])
@@ -130,9 +131,9 @@ test('authors, tokens and those who may only propose approve and reject nothing'
   const rejected = await reject(service, at, { user: 'editor' })
   const cancelled = await service.call('DELETE', at)
 
-  expect(
-    [own, ownToken, anyToken, rejected].map(({ status, body }) => [status, body.code]),
-  ).toEqual(Array(4).fill([403, 'own_change']))
+  expect([own, ownToken, anyToken, rejected].map(({ status, body }) => [status, body.code])).toEqual(
+    Array(4).fill([403, 'own_change']),
+  )
   expect([proposer, cancelled].map(({ status, body }) => [status, body.code])).toEqual(
     Array(2).fill([403, 'forbidden']),
   )
@@ -162,7 +163,8 @@ test('protocols that cannot wait refuse a proposer in their own words', async ()
 
   const router = await service.call('GET', update, { user: 'proposer' })
   const acme = await service.call('POST', '/integrations/acme/present', {
-    ...{ user: 'proposer', body: { fqdn: '_acme-challenge.example.com.', value: 'x' } },
+    user: 'proposer',
+    body: { fqdn: '_acme-challenge.example.com.', value: 'x' },
   })
 
   expect(router.text).toBe('!yours')
@@ -274,8 +276,6 @@ test('a proposal that nobody approves in 14 days is cancelled', async () => {
   expect((await read(service, at)).status).toBe('proposed')
   await clock.advance(2 * 3_600_000)
 
-  await expect
-    .poll(() => read(service, at))
-    .toMatchObject({ status: 'cancelled', reason: 'expired' })
+  await expect.poll(() => read(service, at)).toMatchObject({ status: 'cancelled', reason: 'expired' })
   expect((await approve(service, at)).body.code).toBe('change_closed')
 })

@@ -1,11 +1,6 @@
 import { expect, it } from 'vitest'
 import { changeStatuses, type StoredChange } from '../../src/ledger/ledger.ts'
-import {
-  Change,
-  describeChange,
-  describeEntry,
-  HistoryEntry,
-} from '../../src/routes/change-schema.ts'
+import { Change, describeChange, describeEntry, HistoryEntry } from '../../src/routes/change-schema.ts'
 
 const record = { id: '0123456789ab', name: 'a', type: 'MX', address: 'b.test', ttl: 60, mx_pref: 1 }
 const errors = [{ path: '/hosts/0/name', message: 'is missing' }]

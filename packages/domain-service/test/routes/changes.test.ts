@@ -49,8 +49,7 @@ test('following `next` finds every change once, although others come meanwhile',
       totals.push(pagination.total_items)
       expect(headers.get('link') === null).toBe(next === null)
       path = /^<(.*)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1]
-      if (ids.length === 2)
-        await add(service, 'example.com', 'admin', `later${lists.indexOf(list)}`)
+      if (ids.length === 2) await add(service, 'example.com', 'admin', `later${lists.indexOf(list)}`)
     }
     return { ids, totals }
   }
@@ -139,9 +138,7 @@ test.each(['zzz', '0', '-1', '1.5', '999999', '99999999999999999999'])(
       service.call('POST', `${history}/restore`),
     ])
 
-    expect(answers.map(({ status, body }) => [status, body.code])).toEqual(
-      answers.map(() => [404, 'change_not_found']),
-    )
+    expect(answers.map(({ status, body }) => [status, body.code])).toEqual(answers.map(() => [404, 'change_not_found']))
     expect(answers[0]?.body.detail).toContain(id)
   },
 )

@@ -50,15 +50,7 @@ test.each([
   ['page_size=3&page=9', ['shop.co.uk']],
   [
     'page_size=7&page=2',
-    [
-      'name06.com',
-      'name07.com',
-      'name08.com',
-      'name09.com',
-      'name10.com',
-      'name11.com',
-      'name12.com',
-    ],
+    ['name06.com', 'name07.com', 'name08.com', 'name09.com', 'name10.com', 'name11.com', 'name12.com'],
   ],
   ['page_size=1&page=25', ['shop.co.uk']],
   ['page_size=10&page=3', ['name19.com', 'name20.com', 'name21.com', 'name22.com', 'shop.co.uk']],
@@ -129,9 +121,7 @@ test('a user limited to some domains sees only these', async () => {
     pagination: { total_items: 2, total_pages: 2 },
   })
   expect(theirs.status).toBe(200)
-  expect(others.map((answer) => [answer.status, answer.body.code])).toEqual(
-    others.map(() => [404, 'domain_not_found']),
-  )
+  expect(others.map((answer) => [answer.status, answer.body.code])).toEqual(others.map(() => [404, 'domain_not_found']))
 })
 
 test('a limited user gets a list of more than one page', async () => {

@@ -99,8 +99,7 @@ describe('GET /api/events', () => {
 
   it('links to the following events, up to the last', async () => {
     await using service = await start({ domains })
-    for (const name of ['one', 'two', 'three'])
-      await service.call('POST', hosts(), { body: { ...hello, name } })
+    for (const name of ['one', 'two', 'three']) await service.call('POST', hosts(), { body: { ...hello, name } })
     const page = async (path: string) => {
       const { text, headers } = await service.call('GET', path)
       return { ...Page.parse(JSON.parse(text)), link: headers.get('link') }
@@ -168,10 +167,7 @@ describe('GET /api/events', () => {
       // The stream may not wait yet.
       for (let isFound = false; !isFound; ) {
         await clock.advance(15_000)
-        isFound = await Promise.race([
-          found.then(() => true),
-          service.call('GET', '/api/events').then(() => false),
-        ])
+        isFound = await Promise.race([found.then(() => true), service.call('GET', '/api/events').then(() => false)])
       }
       return found
     }
@@ -215,10 +211,7 @@ describe('GET /api/events', () => {
       const headers: Record<string, string> = last === undefined ? {} : { 'last-event-id': last }
       const { block, close } = await openStream(service, '/api/events', headers)
       if (cuts === 0) {
-        const isCut = () =>
-          service
-            .lines()
-            .some(({ path, msg }) => path === '/api/events' && msg === 'request aborted')
+        const isCut = () => service.lines().some(({ path, msg }) => path === '/api/events' && msg === 'request aborted')
         await expect.poll(isCut).toBe(true)
       }
       const next = () => block().catch(() => undefined)
@@ -236,9 +229,7 @@ describe('GET /api/events', () => {
 
   it('has at most 100 listeners, and ends them when the service stops', async () => {
     await using service = await start()
-    const streams = await Promise.all(
-      Array.from({ length: 100 }, () => openStream(service, '/api/events')),
-    )
+    const streams = await Promise.all(Array.from({ length: 100 }, () => openStream(service, '/api/events')))
     for (const { response } of streams) expect(response.status).toBe(200)
     const { response } = await openStream(service, '/api/events')
     expect(response.status).toBe(503)

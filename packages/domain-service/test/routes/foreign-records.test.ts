@@ -13,11 +13,7 @@ const dynamic = { name: 'secret', type: 'A', address: '203.0.113.77', isDdns: tr
 const dynamicToo = { name: 'the', type: 'A', address: '203.0.113.78', isDdns: true }
 const srv = { name: '_secret._tcp', type: 'SRV', address: '0 0 1 secret.example.net.' }
 
-async function call(
-  service: Service,
-  token: string,
-  [method, path, body]: [string, string, unknown?],
-) {
+async function call(service: Service, token: string, [method, path, body]: [string, string, unknown?]) {
   const { status, text, headers } = await send(service, method, path, {
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -25,11 +21,7 @@ async function call(
   return { status, text, headers }
 }
 
-const setHome = (address: string): [string, string, unknown] => [
-  'PUT',
-  `${dns}/rrsets/home/A`,
-  { values: [address] },
-]
+const setHome = (address: string): [string, string, unknown] => ['PUT', `${dns}/rrsets/home/A`, { values: [address] }]
 
 const lastChange = async (service: Service) => {
   const { body } = await service.call('GET', '/api/changes')
@@ -42,11 +34,7 @@ test('a warning about another record is for those who may read it', async () => 
   const limited = await createToken(service, { records })
   const reading = await createToken(service, { records, role: 'editor' })
 
-  const preview = await call(service, reading, [
-    'PUT',
-    `${dns}/rrsets/home/A?dry_run=true`,
-    { values: ['192.0.2.6'] },
-  ])
+  const preview = await call(service, reading, ['PUT', `${dns}/rrsets/home/A?dry_run=true`, { values: ['192.0.2.6'] }])
   const set = await call(service, limited, setHome('192.0.2.6'))
   const path = await lastChange(service)
   const own = await call(service, limited, ['GET', path])
@@ -106,9 +94,7 @@ test('a token does not take over the changes of an earlier one with its name', a
   await call(service, earlier, setHome('192.0.2.6'))
   const path = await lastChange(service)
   const { text } = await service.call('GET', '/api/tokens')
-  const { tokens } = z
-    .object({ tokens: z.array(z.object({ id: z.string() })) })
-    .parse(JSON.parse(text))
+  const { tokens } = z.object({ tokens: z.array(z.object({ id: z.string() })) }).parse(JSON.parse(text))
   await service.call('DELETE', `/api/tokens/${tokens[0]?.id}`)
   const later = await createToken(service, { name: 'ci', records })
 

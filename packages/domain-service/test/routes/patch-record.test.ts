@@ -22,23 +22,20 @@ test('a record is patched: other fields stay, the id may be new, the ETag is tha
   expect(service.live()).toEqual(['www A 192.0.2.7 300 10'])
 })
 
-test.each([['application/json'], ['application/merge-patch+json']])(
-  'null resets the TTL, as %s',
-  async (type) => {
-    await using service = await start({
-      domains: [{ name: 'example.com', hosts: [{ ...www, ttl: 300 }] }],
-    })
-    const { body } = await service.call('GET', hosts)
+test.each([['application/json'], ['application/merge-patch+json']])('null resets the TTL, as %s', async (type) => {
+  await using service = await start({
+    domains: [{ name: 'example.com', hosts: [{ ...www, ttl: 300 }] }],
+  })
+  const { body } = await service.call('GET', hosts)
 
-    const patched = await service.call('PATCH', `${hosts}/${body.hosts?.[0]?.id}`, {
-      body: { ttl: null },
-      headers: { 'content-type': type },
-    })
+  const patched = await service.call('PATCH', `${hosts}/${body.hosts?.[0]?.id}`, {
+    body: { ttl: null },
+    headers: { 'content-type': type },
+  })
 
-    expect([patched.status, patched.body.ttl]).toEqual([200, 1800])
-    expect(service.live()).toEqual(['www A 192.0.2.1 1800 10'])
-  },
-)
+  expect([patched.status, patched.body.ttl]).toEqual([200, 1800])
+  expect(service.live()).toEqual(['www A 192.0.2.1 1800 10'])
+})
 
 test('a patch that changes nothing answers the record and writes nothing', async () => {
   await using service = await start()

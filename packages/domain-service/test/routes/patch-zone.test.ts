@@ -42,19 +42,9 @@ test.each([
   ],
   [{ remove: ['ID', 'gone'] }, 404, 'record_not_found', ['/remove/1']],
   [{ add: [www] }, 409, 'record_exists', undefined],
-  [
-    { add: [{ name: 'www', type: 'CNAME', address: 'a.example.net' }] },
-    409,
-    'record_conflict',
-    undefined,
-  ],
+  [{ add: [{ name: 'www', type: 'CNAME', address: 'a.example.net' }] }, 409, 'record_conflict', undefined],
   [{ remove: 'ID' }, 400, 'validation_failed', ['/remove']],
-  [
-    { update: [{ ttl: 60 }, { id: 'ID', ttl: 5 }] },
-    400,
-    'validation_failed',
-    ['/update/0/id', '/update/1/ttl'],
-  ],
+  [{ update: [{ ttl: 60 }, { id: 'ID', ttl: 5 }] }, 400, 'validation_failed', ['/update/0/id', '/update/1/ttl']],
 ])('the batch %j does nothing: %i %s', async (batch, status, code, paths) => {
   await using service = await start()
   const { body } = await service.call('GET', hosts)

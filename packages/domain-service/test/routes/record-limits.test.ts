@@ -10,11 +10,7 @@ const home = { name: 'home', type: 'A', address: '192.0.2.5' }
 const domains = [{ name: 'example.com', hosts: [www, home] }]
 const records = [{ name: 'home', types: ['A', 'AAAA'] }]
 
-async function call(
-  service: Service,
-  limits: object,
-  [method, path, body]: [string, string, unknown?],
-) {
+async function call(service: Service, limits: object, [method, path, body]: [string, string, unknown?]) {
   const token = await createToken(service, limits)
   const answer = await send(service, method, dns + path, {
     headers: {
@@ -96,11 +92,7 @@ test('a token limited to records patches these, and does not move them elsewhere
   const path = `/hosts/${await idOf(service, 'home')}`
 
   const moved = await call(service, { records }, ['PATCH', path, { name: 'www' }])
-  const foreign = await call(service, { records }, [
-    'PATCH',
-    `/hosts/${await idOf(service, 'www')}`,
-    { ttl: 60 },
-  ])
+  const foreign = await call(service, { records }, ['PATCH', `/hosts/${await idOf(service, 'www')}`, { ttl: 60 }])
   const patched = await call(service, { records }, ['PATCH', path, { ttl: 60 }])
 
   expect([moved.status, foreign.status, patched.status]).toEqual([403, 403, 200])
@@ -173,14 +165,13 @@ test('a refusal of the registrar does not name records of others to a token limi
   await using service = await start({ domains })
   const message = 'Address 192.0.2.1 of host www is not valid'
   service.sandbox.fault({
-    ...{ kind: 'error', command: 'namecheap.domains.dns.setHosts', number: '2011170', message },
+    kind: 'error',
+    command: 'namecheap.domains.dns.setHosts',
+    number: '2011170',
+    message,
   })
 
-  const { status, body } = await call(service, { records }, [
-    'PUT',
-    '/rrsets/home/A',
-    { values: ['192.0.2.6'] },
-  ])
+  const { status, body } = await call(service, { records }, ['PUT', '/rrsets/home/A', { values: ['192.0.2.6'] }])
 
   expect([status, body.code]).toEqual([422, 'registrar_rejected'])
   expect(JSON.stringify(body)).not.toMatch(/www|192\.0\.2\.1\b/)

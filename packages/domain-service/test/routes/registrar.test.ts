@@ -16,8 +16,7 @@ test('health and the registrar page say which registrar is called, and events wh
   const state = await service.call('GET', '/api/registrar')
   service.sandbox.fault({ kind: 'reset', times: 0 })
   const read = () => driveClock(clock, service, service.call('GET', '/api/domains'))
-  for (let code: string | undefined; code !== 'registrar_unavailable'; )
-    code = (await read()).body.code
+  for (let code: string | undefined; code !== 'registrar_unavailable'; ) code = (await read()).body.code
   const failing = await service.call('GET', '/health')
   service.sandbox.clearFaults()
   await clock.advance(5_000)
@@ -43,8 +42,10 @@ test('a key and a metrics token that are replaced in their files count without a
   writeFileSync(files.token, 'the token of last year')
   await using service = await start({
     env: {
-      ...{ REGISTRAR_API_KEY: '', REGISTRAR_API_KEY_FILE: files.key },
-      ...{ METRICS_TOKEN: '', METRICS_TOKEN_FILE: files.token },
+      REGISTRAR_API_KEY: '',
+      REGISTRAR_API_KEY_FILE: files.key,
+      METRICS_TOKEN: '',
+      METRICS_TOKEN_FILE: files.token,
     },
   })
   const read = () => service.call('GET', '/api/domains/example.com/dns/hosts')

@@ -9,9 +9,7 @@ const mx = { name: '@', type: 'MX', address: 'mx.example.net.', mxPref: 5 }
 
 test('a zone is replaced: what is not in the list is deleted, what is unchanged is kept', async () => {
   await using service = await start({
-    domains: [
-      { name: 'example.com', hosts: [www, { name: 'old', type: 'A', address: '192.0.2.2' }] },
-    ],
+    domains: [{ name: 'example.com', hosts: [www, { name: 'old', type: 'A', address: '192.0.2.2' }] }],
   })
 
   const { status, body, headers } = await service.call('PUT', hosts, {
@@ -55,16 +53,11 @@ test('PUT of what GET returned writes nothing, odd rows included', async () => {
 })
 
 // What XML can carry, in any place of a row: also what no rule of today would let in.
-const anyText = fc
-  .string({ unit: 'grapheme', maxLength: 20 })
-  .filter((value) => !/[^\P{C}\t\n]/u.test(value))
+const anyText = fc.string({ unit: 'grapheme', maxLength: 20 }).filter((value) => !/[^\P{C}\t\n]/u.test(value))
 const anyRow = fc.record({
   name: fc.oneof(fc.constantFrom('@', 'www', 'WWW', '*.a', '-x-', 'a.example.com'), anyText),
   type: fc.constantFrom<string>(...recordTypes, 'SRV'),
-  address: fc.oneof(
-    fc.constantFrom('192.0.2.1', 'host.example.net.', '0 issue "ca.example.net"', ' 1e3 '),
-    anyText,
-  ),
+  address: fc.oneof(fc.constantFrom('192.0.2.1', 'host.example.net.', '0 issue "ca.example.net"', ' 1e3 '), anyText),
   ttl: fc.constantFrom(60, 1799, 1800, 60_000, 1, 86_400),
   mxPref: fc.constantFrom(0, 10, 65_535),
   isDdns: fc.boolean(),
@@ -89,10 +82,7 @@ test('whatever zone is live, PUT of what GET returned writes nothing', async () 
       const answer = await service.call('PUT', hosts, { body: { hosts: read.body.hosts } })
 
       expect(read.body.hosts).toHaveLength(rows.length)
-      expect([answer.status, answer.body.changes]).toEqual([
-        200,
-        { added: [], removed: [], kept: rows.length },
-      ])
+      expect([answer.status, answer.body.changes]).toEqual([200, { added: [], removed: [], kept: rows.length }])
       expect(answer.headers.get('etag')).toBe(read.headers.get('etag'))
     }),
     { numRuns: 50 },
@@ -274,10 +264,7 @@ test.each([
   [{ hosts: [{ name: 'a', type: 'A', address: '192.0.2.1', tll: 60 }] }, ['/hosts/0/tll']],
   [{ hosts: [{ name: 'a', type: 'A', address: '192.0.2.1', ttl: '60' }] }, ['/hosts/0/ttl']],
   [{ hosts: [], host: [] }, ['/host']],
-  [
-    { hosts: [5, { name: 5, type: 'A', address: 'x' }] },
-    ['/hosts/0', '/hosts/1/address', '/hosts/1/name'],
-  ],
+  [{ hosts: [5, { name: 5, type: 'A', address: 'x' }] }, ['/hosts/0', '/hosts/1/address', '/hosts/1/name']],
   [[], ['']],
 ])('the body %j is refused before any call', async (body, paths) => {
   await using service = await start()

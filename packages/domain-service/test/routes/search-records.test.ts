@@ -4,9 +4,7 @@ import { createToken, send } from '../support/protocol-client.ts'
 import { type Service, start, www } from '../support/start.ts'
 
 const Found = z.object({
-  records: z.array(
-    z.looseObject({ domain: z.string(), name: z.string(), type: z.string(), read_at: z.string() }),
-  ),
+  records: z.array(z.looseObject({ domain: z.string(), name: z.string(), type: z.string(), read_at: z.string() })),
   pagination: z.object({ total_items: z.number() }),
   zones_searched: z.number(),
 })
@@ -46,16 +44,9 @@ test('records of every known zone are found by words of name, type and value, wi
     zones: 3,
   })
   expect((await search(service, '?search=MAIL.example')).names).toEqual(['example.com @ TXT'])
-  expect((await search(service, '?search=mail.other.com%20192.0.2')).names).toEqual([
-    'other.com mail A',
-  ])
-  expect((await search(service, '?search=www.m%C3%BCnchen')).names).toEqual([
-    'xn--mnchen-3ya.com www A',
-  ])
-  expect((await search(service, '?domain=Other.com.')).names).toEqual([
-    'other.com mail A',
-    'other.com www A',
-  ])
+  expect((await search(service, '?search=mail.other.com%20192.0.2')).names).toEqual(['other.com mail A'])
+  expect((await search(service, '?search=www.m%C3%BCnchen')).names).toEqual(['xn--mnchen-3ya.com www A'])
+  expect((await search(service, '?domain=Other.com.')).names).toEqual(['other.com mail A', 'other.com www A'])
   expect((await search(service, '?type=txt')).names).toEqual(['example.com @ TXT'])
   expect(await search(service, '?search=www&page=2&page_size=2')).toEqual({
     names: ['xn--mnchen-3ya.com www A'],
@@ -99,8 +90,5 @@ test('a domain that has left the account is not searched', async () => {
   service.sandbox.removeDomain('other.com')
   await service.call('GET', '/api/domains', { headers: { 'cache-control': 'no-cache' } })
 
-  expect((await search(service, '?search=www')).names).toEqual([
-    'example.com www A',
-    'xn--mnchen-3ya.com www A',
-  ])
+  expect((await search(service, '?search=www')).names).toEqual(['example.com www A', 'xn--mnchen-3ya.com www A'])
 })

@@ -14,19 +14,13 @@ test('a user removed by an edit with a fault is out at once, and /health says th
   const write = (user: 'editor' | 'limited' | 'admin', name: string) =>
     service.call('POST', record, { user, body: { name, address: '192.0.2.9' } })
   const health = async () => (await service.call('GET', '/health')).body
-  expect([(await write('editor', 'a')).status, (await write('limited', 'b')).status]).toEqual([
-    201, 201,
-  ])
+  expect([(await write('editor', 'a')).status, (await write('limited', 'b')).status]).toEqual([201, 201])
 
   const edited = users
     .filter(({ username }) => username !== 'editor')
     .map((user) => (user.username === 'limited' ? { ...user, note: 'on leave' } : user))
   writeFileSync(file, JSON.stringify({ users: edited }))
-  const [removed, faulty, valid] = [
-    await write('editor', 'c'),
-    await write('limited', 'd'),
-    await write('admin', 'e'),
-  ]
+  const [removed, faulty, valid] = [await write('editor', 'c'), await write('limited', 'd'), await write('admin', 'e')]
   const during = await health()
   writeFileSync(file, JSON.stringify({ users }))
 

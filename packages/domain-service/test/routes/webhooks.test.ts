@@ -56,7 +56,9 @@ test('a webhook is made, tested, paused, changed and deleted by admins; its secr
   await using service = await start({ env })
   await using receiver = await openReceiver()
   const made = await ask(service, 'POST', '', {
-    ...{ url: receiver.url, domains: ['EXAMPLE.com'], name: 'chat' },
+    url: receiver.url,
+    domains: ['EXAMPLE.com'],
+    name: 'chat',
   })
   expect(made.status, made.text).toBe(201)
   const { id, secret, ...rest } = Webhook.parse(made.body)
@@ -119,15 +121,9 @@ test('what is not for others is refused: roles, URLs, addresses, a 51st webhook'
     const answer = await ask(service, 'POST', '', { url: refused })
     expect([answer.status, answer.body.code], refused).toEqual([400, 'webhook_url_refused'])
   }
-  for (const body of [
-    {},
-    { url, types: ['other'] },
-    { url, folders: ['a/'] },
-    { url, secret: 'x' },
-  ])
+  for (const body of [{}, { url, types: ['other'] }, { url, folders: ['a/'] }, { url, secret: 'x' }])
     expect((await ask(service, 'POST', '', body)).body.code).toBe('validation_failed')
-  for (let count = 0; count < 50; count++)
-    expect((await ask(service, 'POST', '', { url })).status).toBe(201)
+  for (let count = 0; count < 50; count++) expect((await ask(service, 'POST', '', { url })).status).toBe(201)
   expect((await ask(service, 'POST', '', { url })).body.code).toBe('too_many_webhooks')
   expect((await ask(service, 'GET')).body.webhooks).toHaveLength(50)
   const { body: page } = await ask(service, 'GET', '?page=2&page_size=30')
@@ -146,9 +142,7 @@ test('an admin of some domains makes, sees and changes webhooks of these alone',
   const refused = [await make(undefined, admin), await make(['example.com', 'example.org'], admin)]
   const own = await make(['example.com'], admin)
   const listed = await ask(service, 'GET', '', undefined, admin)
-  const widened = [null, ['example.org']].map((domains) =>
-    ask(service, 'PATCH', `/${own.body.id}`, { domains }, admin),
-  )
+  const widened = [null, ['example.org']].map((domains) => ask(service, 'PATCH', `/${own.body.id}`, { domains }, admin))
   const hidden = [all, other].flatMap(({ body: { id } }) => [
     ask(service, 'GET', `/${id}`, undefined, admin),
     ask(service, 'GET', `/${id}/deliveries`, undefined, admin),

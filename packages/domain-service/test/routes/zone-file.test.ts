@@ -39,10 +39,7 @@ test('an import replaces the zone, and warns of what it skips', async () => {
   })
 
   expect(put.status).toBe(200)
-  expect(put.body.warnings).toEqual([
-    expect.stringContaining('line 1: SOA'),
-    expect.stringContaining('line 2: NS'),
-  ])
+  expect(put.body.warnings).toEqual([expect.stringContaining('line 1: SOA'), expect.stringContaining('line 2: NS')])
   expect(service.live()).toEqual(['www A 192.0.2.9 300 10'])
 })
 

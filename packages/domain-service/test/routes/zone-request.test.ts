@@ -57,9 +57,7 @@ test('a dry run answers the result, and writes nothing', async () => {
   expect(refused.status).toBe(409)
   expect(unclear).toMatchObject({ status: 400, body: { errors: [{ path: '/query/dry_run' }] } })
   expect(service.commands().filter((command) => command === 'dns.sethosts')).toEqual([])
-  expect((await service.call('GET', '/api/domains/example.com/dns/history')).body.history).toEqual(
-    [],
-  )
+  expect((await service.call('GET', '/api/domains/example.com/dns/history')).body.history).toEqual([])
 })
 
 test('records of unsupported types are lost only with force=true', async () => {
@@ -96,27 +94,24 @@ test('a record that loses its dynamic-DNS flag causes a warning', async () => {
   expect(body.warnings).toEqual(['www A 192.0.2.1 loses its dynamic-DNS flag'])
 })
 
-test.each(['error', 'stale'] as const)(
-  'a domain on other nameservers is not written (%s)',
-  async (whenElsewhere) => {
-    await using service = await start({
-      domains: [
-        {
-          name: 'example.com',
-          dns: 'custom',
-          nameservers: ['ns1.example.net'],
-          whenElsewhere,
-          hosts: [www],
-        },
-      ],
-    })
+test.each(['error', 'stale'] as const)('a domain on other nameservers is not written (%s)', async (whenElsewhere) => {
+  await using service = await start({
+    domains: [
+      {
+        name: 'example.com',
+        dns: 'custom',
+        nameservers: ['ns1.example.net'],
+        whenElsewhere,
+        hosts: [www],
+      },
+    ],
+  })
 
-    const { status, body } = await service.call('PUT', hosts, { body: { hosts: [] } })
+  const { status, body } = await service.call('PUT', hosts, { body: { hosts: [] } })
 
-    expect([status, body.code]).toEqual([409, 'dns_not_managed'])
-    expect(service.commands()).not.toContain('dns.sethosts')
-  },
-)
+  expect([status, body.code]).toEqual([409, 'dns_not_managed'])
+  expect(service.commands()).not.toContain('dns.sethosts')
+})
 
 test('an unknown domain is a 404, a domain without the right to change it a 403', async () => {
   await using service = await start({

@@ -137,9 +137,7 @@ export class CampaignRegistrar {
       const later = intents
         .slice(intents.indexOf(own) + 1)
         .filter((each) => each.domain === domain && each.startedAt < at)
-      return later.length === 0
-        ? []
-        : [`${domain}: a send at ${at}, ${later.length} later ones begun`]
+      return later.length === 0 ? [] : [`${domain}: a send at ${at}, ${later.length} later ones begun`]
     })
   }
 
@@ -149,11 +147,7 @@ export class CampaignRegistrar {
     return this.#tool.flatMap(({ name, at }) => {
       if (live.has(name)) return []
       const eraser = this.#sends.find(
-        (send) =>
-          send.domain === 'tool.com' &&
-          send.isDone &&
-          send.at >= at &&
-          !send.names.split(' ').includes(name),
+        (send) => send.domain === 'tool.com' && send.isDone && send.at >= at && !send.names.split(' ').includes(name),
       )
       const isRace =
         eraser !== undefined &&
@@ -162,25 +156,20 @@ export class CampaignRegistrar {
           !this.#shown.some((shown) => shown >= at && shown <= eraser.at) ||
           isHeldUp(eraser, intentOf(eraser, intents), suspensions))
       if (isRace) this.#races++
-      return isRace
-        ? []
-        : [`tool.com ${name}: erased ${eraser ? eraser.at - at : '?'} ms after it was made`]
+      return isRace ? [] : [`tool.com ${name}: erased ${eraser ? eraser.at - at : '?'} ms after it was made`]
     })
   }
 
   // After two current answers, since the service believes four outdated ones in a row.
   #outdated(): FaultInput[] {
     if (this.#sandbox.faults.some(({ kind }) => kind === 'outdated')) return []
-    const candidates = [...this.#currentAnswers].filter(
-      ([domain, count]) => count >= 2 && this.#wasSentLately(domain),
-    )
+    const candidates = [...this.#currentAnswers].filter(([domain, count]) => count >= 2 && this.#wasSentLately(domain))
     return candidates.map(([domain]) => ({ kind: 'outdated', command: getHosts, domain, after: 1 }))
   }
 
   // No getHosts has met them in time.
   #dropOutdated() {
-    const isDue = ({ kind, domain = '' }: Fault) =>
-      kind === 'outdated' && !this.#wasSentLately(domain)
+    const isDue = ({ kind, domain = '' }: Fault) => kind === 'outdated' && !this.#wasSentLately(domain)
     if (!this.#sandbox.faults.some(isDue)) return
     const others = this.#sandbox.faults.filter((fault) => !isDue(fault))
     this.#sandbox.clearFaults()
@@ -204,8 +193,7 @@ export class CampaignRegistrar {
         .map(([, name]) => name.toLowerCase())
         .sort()
         .join(' ')
-      const isDone =
-        call.outcome === 'ok' && !['reset', 'late', 'status'].includes(call.fault ?? '')
+      const isDone = call.outcome === 'ok' && !['reset', 'late', 'status'].includes(call.fault ?? '')
       this.#sends.push({ domain: call.domain ?? '', names, at: call.at, isDone })
       if (isDone) this.#sentAt.set(call.domain ?? '', call.at)
     }
@@ -237,9 +225,7 @@ export class CampaignRegistrar {
 
 /** The intent of a send. The clock of the ledger may be ahead of the registrar's by a rounded millisecond. */
 const intentOf = ({ domain, names, at }: Send, intents: Intent[]) =>
-  intents.findLast(
-    (each) => each.domain === domain && each.names === names && each.startedAt <= at + 1,
-  )
+  intents.findLast((each) => each.domain === domain && each.names === names && each.startedAt <= at + 1)
 
 /** Whether the process that sent this may have been suspended between its last look at the clock and the sending. */
 const isHeldUp = ({ at }: Send, own: Intent | undefined, suspensions: Suspension[]) =>

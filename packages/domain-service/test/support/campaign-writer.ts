@@ -31,12 +31,9 @@ export class CampaignWriter {
   async write(): Promise<boolean> {
     await this.#service.whenReady()
     const before = this.#inVain()
-    const own = [...this.#beliefs]
-      .filter(([, belief]) => belief === 'present')
-      .map(([name]) => name)
+    const own = [...this.#beliefs].filter(([, belief]) => belief === 'present').map(([name]) => name)
     const [oldest] = own
-    if (oldest !== undefined && (own.length >= maxOwn || Math.random() < 0.3))
-      await this.#remove(oldest)
+    if (oldest !== undefined && (own.length >= maxOwn || Math.random() < 0.3)) await this.#remove(oldest)
     else await this.#add()
     if (this.#inVain() === before) return true
     await new Promise((resolve) => setTimeout(resolve, 100))
@@ -48,8 +45,7 @@ export class CampaignWriter {
     return [...this.#beliefs].flatMap(([name, belief]) => {
       const isLive = live.has(name)
       if (belief === 'present' && !isLive) return [`${this.domain} ${name}: acknowledged, but lost`]
-      if (belief === 'absent' && isLive)
-        return [`${this.domain} ${name}: not done by its answer, but live`]
+      if (belief === 'absent' && isLive) return [`${this.domain} ${name}: not done by its answer, but live`]
       const isGone = this.#everPresent.has(name) && !isLive
       if (isGone && !removed.has(`${this.domain} ${name}`))
         return [`${this.domain} ${name}: removed, but in no history`]
@@ -61,11 +57,10 @@ export class CampaignWriter {
     const name = `${this.#prefix}-${this.#count++}`
     // One in fifty is refused by the registrar where that fault is on.
     const address = this.#count % 50 === 0 ? '192.0.2.66' : '192.0.2.9'
-    const { status, code, body } = await this.#service.call(
-      'POST',
-      `/api/domains/${this.domain}/dns/hosts/A`,
-      { name, address },
-    )
+    const { status, code, body } = await this.#service.call('POST', `/api/domains/${this.domain}/dns/hosts/A`, {
+      name,
+      address,
+    })
     this.#note(status, code)
     if (code === 'too_many_records') await this.#cleanUp()
     const belief = beliefOf(status, code, 'present')
@@ -77,10 +72,7 @@ export class CampaignWriter {
 
   async #remove(name: string) {
     const id = this.#ids.get(name) ?? ''
-    const { status, code } = await this.#service.call(
-      'DELETE',
-      `/api/domains/${this.domain}/dns/hosts/${id}`,
-    )
+    const { status, code } = await this.#service.call('DELETE', `/api/domains/${this.domain}/dns/hosts/${id}`)
     this.#note(status, code)
     // 404 contradicts what was acknowledged: the belief stays, and the examination tells.
     if (status !== 404) this.#beliefs.set(name, beliefOf(status, code, 'absent'))

@@ -37,26 +37,14 @@ export async function makeDatabase() {
 /** `now_ms` is the clock of the tables, `lease_ms` that of what replicas renew. */
 type DatabaseClock = 'now_ms' | 'lease_ms'
 
-export const replaceClock = (
-  postgres: Pick<Postgres, 'query'>,
-  clock: DatabaseClock,
-  select: string,
-) =>
+export const replaceClock = (postgres: Pick<Postgres, 'query'>, clock: DatabaseClock, select: string) =>
   postgres.query(
     `create or replace function domain_service.${clock}() returns bigint language sql volatile as $$ ${select} $$`,
   )
 
 /** Sets a clock of the database to so many milliseconds from now. */
-export const setDatabaseTime = (
-  postgres: Pick<Postgres, 'query'>,
-  offsetMs: number,
-  clock: DatabaseClock = 'now_ms',
-) =>
-  replaceClock(
-    postgres,
-    clock,
-    `select (extract(epoch from clock_timestamp()) * 1000)::bigint + ${offsetMs}`,
-  )
+export const setDatabaseTime = (postgres: Pick<Postgres, 'query'>, offsetMs: number, clock: DatabaseClock = 'now_ms') =>
+  replaceClock(postgres, clock, `select (extract(epoch from clock_timestamp()) * 1000)::bigint + ${offsetMs}`)
 
 /** Stops a clock of the database at so many milliseconds after 2100-01-01. */
 export const stopDatabaseTime = (

@@ -56,7 +56,10 @@ class OwnRecords {
   replaceIn = (rows: DoorRow[]): DoorRow[] => [
     ...rows.filter(({ HostName }) => !HostName.startsWith(this.#prefix)),
     ...[...this.#records].map(([name, value]) => ({
-      ...{ HostName: name, RecordType: 'TXT', Address: value, TTL: '1800' },
+      HostName: name,
+      RecordType: 'TXT',
+      Address: value,
+      TTL: '1800',
     })),
   ]
 }
@@ -66,16 +69,11 @@ const Failure = z.object({ code: z.string().optional(), cause: z.unknown().optio
 
 function isConnectionLost(error: unknown): boolean {
   const { data } = Failure.safeParse(error)
-  return (
-    data !== undefined && (lostConnection.test(data.code ?? '') || isConnectionLost(data.cause))
-  )
+  return data !== undefined && (lostConnection.test(data.code ?? '') || isConnectionLost(data.cause))
 }
 
 /** Repeats a call while the service is down, or `call` returns undefined. */
-export async function repeat<T>(
-  service: ServiceProcess,
-  call: () => Promise<T | undefined>,
-): Promise<T> {
+export async function repeat<T>(service: ServiceProcess, call: () => Promise<T | undefined>): Promise<T> {
   for (;;) {
     await service.whenReady()
     try {
@@ -109,8 +107,7 @@ export async function protocolClient(
 ): Promise<DoorClient> {
   const own = new OwnRecords(name)
   const door = await openDoor(service, await createToken(service, { role: 'editor' }))
-  const read = async () =>
-    toRows(await repeat(service, async () => accepted(await door.getHosts(domain))))
+  const read = async () => toRows(await repeat(service, async () => accepted(await door.getHosts(domain))))
   const first = await read()
   const write = async (step: Step) => {
     const rows = readsAgain ? await read() : first
@@ -136,7 +133,10 @@ export async function npmClient(service: ServiceProcess, name: string): Promise<
     const { hosts } = await repeat(service, () => client.dns.getHosts(domain).catch(unlessAgain))
     own.apply(step)
     const rows = hosts.map(({ Name, Type, Address, TTL }) => ({
-      ...{ HostName: `${Name}`, RecordType: `${Type}`, Address: `${Address}`, TTL: `${TTL}` },
+      HostName: `${Name}`,
+      RecordType: `${Type}`,
+      Address: `${Address}`,
+      TTL: `${TTL}`,
     }))
     const list = own.replaceIn(rows)
     await repeat(service, () => client.dns.setHosts(domain, list).catch(unlessAgain))

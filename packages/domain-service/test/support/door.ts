@@ -68,9 +68,7 @@ export const toRows = (answer: DoorAnswer): DoorRow[] =>
 
 const numbered = (rows: object[]) =>
   Object.fromEntries(
-    rows.flatMap((row, index) =>
-      Object.entries(row).map(([name, value]) => [`${name}${index + 1}`, String(value)]),
-    ),
+    rows.flatMap((row, index) => Object.entries(row).map(([name, value]) => [`${name}${index + 1}`, String(value)])),
   )
 
 const parser = new XMLParser({
@@ -91,8 +89,7 @@ interface Node {
 }
 
 export function readAnswer({ status, text }: Pick<ProtocolAnswer, 'status' | 'text'>): DoorAnswer {
-  if (status !== 200)
-    return { http: status, status: '', numbers: [], words: text, command: '', text, all: () => [] }
+  if (status !== 200) return { http: status, status: '', numbers: [], words: text, command: '', text, all: () => [] }
   if (XMLValidator.validate(text) !== true) throw new SyntaxError(`not well-formed: ${text}`)
   const root: Node = parser.parse(text)
   const all = (name: string) => walk(root, name).map(({ $ = {} }) => $ as Record<string, string>)
@@ -112,8 +109,5 @@ const walk = (node: Node, name: string): Node[] =>
   Object.entries(node).flatMap(([key, value]) => {
     if (!Array.isArray(value)) return []
     const own = key === name ? value : []
-    return [
-      ...own,
-      ...value.flatMap((child) => (typeof child === 'object' ? walk(child, name) : [])),
-    ]
+    return [...own, ...value.flatMap((child) => (typeof child === 'object' ? walk(child, name) : []))]
   })

@@ -17,9 +17,7 @@ async function failInFile(dataDir: string, operation: Operation) {
     database.exec(sql)
     database.close()
   }
-  await change(
-    `create trigger failing before ${operation} on sends begin select raise(abort, 'disk fails'); end`,
-  )
+  await change(`create trigger failing before ${operation} on sends begin select raise(abort, 'disk fails'); end`)
   return () => change('drop trigger failing')
 }
 

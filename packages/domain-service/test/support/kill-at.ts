@@ -31,8 +31,7 @@ let hasWritten = false
 function callOf(request: { body?: unknown }): string | undefined {
   const known = calls.get(request)
   if (known) return known
-  const body =
-    request.body instanceof Uint8Array ? Buffer.from(request.body).toString() : String(request.body)
+  const body = request.body instanceof Uint8Array ? Buffer.from(request.body).toString() : String(request.body)
   const isWrite = body.includes('dns.setHosts')
   if (!isWrite && !body.includes('dns.getHosts')) return undefined
   const call = isWrite ? 'write' : hasWritten ? 'readback' : 'read'

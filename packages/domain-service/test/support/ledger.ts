@@ -57,12 +57,7 @@ export const requestBy = (by: string, options: Partial<ChangeRequest> = {}): Cha
 })
 
 /** One change, sent and confirmed. */
-export async function confirm(
-  ledger: Ledger,
-  before: Zone,
-  after: Zone,
-  request = requestBy('admin'),
-) {
+export async function confirm(ledger: Ledger, before: Zone, after: Zone, request = requestBy('admin')) {
   const send = await ledger.startSend({
     base: before,
     zone: after,

@@ -22,10 +22,7 @@ const service = 'NPM_CLIENT_SERVICE'
 /** The npm client knows only the registrar's own hosts: until this is disposed its requests are turned to the service. */
 export function turnNpmClients(url: string): Disposable {
   const direct = https.request
-  const turned = (
-    options: http.RequestOptions,
-    listener: (answer: http.IncomingMessage) => void,
-  ) => {
+  const turned = (options: http.RequestOptions, listener: (answer: http.IncomingMessage) => void) => {
     const { port } = new URL(process.env[service] ?? '')
     const path = `/integrations/registrar${options.path}`
     const to = { protocol: 'http:', hostname: '127.0.0.1', port, path }

@@ -1,9 +1,5 @@
 /** Answers in the registrar's shapes, of our own making. */
-export const answer = (
-  command: string,
-  inner: string,
-  status = 'OK',
-) => `<?xml version="1.0" encoding="utf-8"?>\r
+export const answer = (command: string, inner: string, status = 'OK') => `<?xml version="1.0" encoding="utf-8"?>\r
 <ApiResponse Status="${status}" xmlns="http://api.namecheap.com/xml.response">\r
   <Errors />\r
   <Warnings />\r

@@ -83,9 +83,7 @@ export class ServiceProcess {
   }
 
   get isRunning(): boolean {
-    return (
-      this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
-    )
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
   /** Stops the process in the middle of whatever it does, and lets it go on after so many milliseconds. */

@@ -161,8 +161,7 @@ export async function start(options: Options = {}): Promise<Service> {
     tokens.set(user, token)
     return token
   }
-  const commands = () =>
-    sandbox.calls.map((call) => call.command.replace(/^namecheap\.domains\./i, '').toLowerCase())
+  const commands = () => sandbox.calls.map((call) => call.command.replace(/^namecheap\.domains\./i, '').toLowerCase())
   const closeApp = async () => {
     const closing = app.close()
     // A batch under way may wait for time to pass.
@@ -170,11 +169,7 @@ export async function start(options: Options = {}): Promise<Service> {
     await closing
     await followed?.[Symbol.asyncDispose]()
   }
-  const send: Service['call'] = async (
-    method,
-    path,
-    { body, text, headers, user = 'admin' } = {},
-  ) => {
+  const send: Service['call'] = async (method, path, { body, text, headers, user = 'admin' } = {}) => {
     // Not fetch, which adds headers of its own to conditional requests.
     const answer = await request(url + path, {
       method,
@@ -190,9 +185,7 @@ export async function start(options: Options = {}): Promise<Service> {
     const isJson = /json/.test(String(answer.headers['content-type']))
     return {
       status: answer.statusCode,
-      headers: new Headers(
-        Object.entries(answer.headers).map(([name, value]) => [name, String(value)]),
-      ),
+      headers: new Headers(Object.entries(answer.headers).map(([name, value]) => [name, String(value)])),
       body: Body.parse(isJson ? renameList(JSON.parse(received)) : {}),
       text: received,
     }
@@ -212,14 +205,9 @@ export async function start(options: Options = {}): Promise<Service> {
     },
     sessionOf: tokenOf,
     commands,
-    steps: () =>
-      commands().filter((each, at, all) => each !== 'dns.gethosts' || all[at - 1] !== each),
+    steps: () => commands().filter((each, at, all) => each !== 'dns.gethosts' || all[at - 1] !== each),
     live: (domain = 'example.com') =>
-      sandbox
-        .zone(domain)
-        .hosts.map(
-          (host) => `${host.name} ${host.type} ${host.address} ${host.ttl} ${host.mxPref}`,
-        ),
+      sandbox.zone(domain).hosts.map((host) => `${host.name} ${host.type} ${host.address} ${host.ttl} ${host.mxPref}`),
     countWaiting: () => readMetric(url, /^zone_writes_waiting (\d+)$/gm),
     close: closeApp,
     [Symbol.asyncDispose]: async () => {

@@ -39,17 +39,7 @@ export const www = row('www', 'A', '192.0.2.1')
 export const oddRows = fc.array(
   fc.record<Row>({
     name: fc.oneof(
-      fc.constantFrom(
-        '@',
-        '',
-        'www',
-        'WWW',
-        '-bad-',
-        'a..b',
-        'www.example.com',
-        'x'.repeat(80),
-        '*',
-      ),
+      fc.constantFrom('@', '', 'www', 'WWW', '-bad-', 'a..b', 'www.example.com', 'x'.repeat(80), '*'),
       fc.string({ unit: 'binary', maxLength: 12 }),
     ),
     type: fc.constantFrom<string>(...recordTypes, 'SRV', 'a', 'PTR'),
@@ -76,13 +66,4 @@ export const oddRows = fc.array(
   { maxLength: 30 },
 )
 /** Email types of a zone, unknown included. */
-export const anyEmailType = fc.constantFrom(
-  'NONE',
-  'MX',
-  'MXE',
-  'FWD',
-  'OX',
-  'GMAIL',
-  'OTHER',
-  undefined,
-)
+export const anyEmailType = fc.constantFrom('NONE', 'MX', 'MXE', 'FWD', 'OX', 'GMAIL', 'OTHER', undefined)

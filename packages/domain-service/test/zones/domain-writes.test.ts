@@ -42,9 +42,7 @@ test.each([
   await using set = await startReplicas(2, { isListening })
   const stale = { ...record('new'), headers: { 'if-match': '"stale"' } }
 
-  const answers = await Promise.all(
-    set.replicas.map((replica) => replica.call('POST', `${hosts}/A`, stale)),
-  )
+  const answers = await Promise.all(set.replicas.map((replica) => replica.call('POST', `${hosts}/A`, stale)))
 
   expect(answers.map(({ status, body }) => [status, body.code])).toEqual([
     [412, 'precondition_failed'],
@@ -59,9 +57,7 @@ test('one request under one key at two replicas is one write with one answer', a
   await using set = await startReplicas(2)
   const request = { ...record('new'), headers: { 'idempotency-key': 'key' } }
 
-  const answers = await Promise.all(
-    set.replicas.map((replica) => replica.call('POST', `${hosts}/A`, request)),
-  )
+  const answers = await Promise.all(set.replicas.map((replica) => replica.call('POST', `${hosts}/A`, request)))
 
   expect(answers.map(({ status }) => status)).toEqual([201, 201])
   expect(set.replicas[0].live()).toHaveLength(2)
@@ -112,8 +108,7 @@ test('a send that a dead replica left open is resolved by the next holder of the
      update domain_service.changes set status = 'sending', verified = 0, ended_at = null`,
   )
 
-  const status = async () =>
-    (await replica.call('GET', '/api/changes')).body.change_list?.[0]?.status
+  const status = async () => (await replica.call('GET', '/api/changes')).body.change_list?.[0]?.status
 
   await expect.poll(status, { interval: 1_000 }).toBe('confirmed')
 })
@@ -142,8 +137,7 @@ test.each([
 
     expect(first).not.toBe('late')
     expect((await answers).map(({ status }) => status)).toEqual([503, 503, 503])
-    const again = () =>
-      replica.call('POST', `${hosts}/A`, record('new')).then(({ status }) => status)
+    const again = () => replica.call('POST', `${hosts}/A`, record('new')).then(({ status }) => status)
     await expect.poll(again).toBe(201)
     expect(replica.live().some((row) => row.startsWith('lost'))).toBe(false)
   },
@@ -156,9 +150,7 @@ test('however many clients a batch has, they are answered soon after the databas
   await replica.call('GET', hosts)
   replica.sandbox.clearCalls()
   replica.sandbox.fault({ kind: 'slow', ms: 60_000, command: 'namecheap.domains.dns.getHosts' })
-  const writes = Array.from({ length: 40 }, (_, n) =>
-    replica.call('POST', `${hosts}/A`, record(`r${n}`)),
-  )
+  const writes = Array.from({ length: 40 }, (_, n) => replica.call('POST', `${hosts}/A`, record(`r${n}`)))
   await expect.poll(() => replica.commands().length, { interval: 10 }).toBe(1)
 
   proxy.silence()
@@ -184,8 +176,7 @@ test('a client that waits for calls together with an asynchronous change gets a 
   const later = { ...record('later'), headers: { prefer: 'respond-async' } }
   await replica.call('POST', `${hosts}/A`, later)
   const write = replica.call('POST', `${hosts}/A`, record('lost'))
-  const countAccepted = async () =>
-    (await database.postgres.query('select id from domain_service.changes')).length
+  const countAccepted = async () => (await database.postgres.query('select id from domain_service.changes')).length
   await expect.poll(countAccepted).toBe(2)
 
   proxy.silence()
@@ -206,9 +197,7 @@ async function holdLease(postgres: Pick<Postgres, 'query'>) {
 
 /** Resolves when a write has been queued. */
 const queued = (postgres: Pick<Postgres, 'query'>) =>
-  expect
-    .poll(() => postgres.query('select status from domain_service.changes'))
-    .toEqual([{ status: 'queued' }])
+  expect.poll(() => postgres.query('select status from domain_service.changes')).toEqual([{ status: 'queued' }])
 
 test('a write that was queued and answered `outcome_unknown` is never sent, and ends as cancelled', async () => {
   await using database = await makeDatabase()
@@ -226,9 +215,7 @@ test('a write that was queued and answered `outcome_unknown` is never sent, and 
   const later = await second.call('POST', `${hosts}/A`, record('later'))
   proxy.resume()
   // As if half a minute had passed.
-  await database.postgres.query(
-    'update domain_service.changes set awaited_until = awaited_until - 30000',
-  )
+  await database.postgres.query('update domain_service.changes set awaited_until = awaited_until - 30000')
 
   expect([status, body.code]).toEqual([503, 'outcome_unknown'])
   expect(later.status).toBe(201)
@@ -255,26 +242,22 @@ test('a write that waits while connections to the database are lost is carried o
   expect((await write).status).toBe(201)
 })
 
-test.each(['lose', 'hide'] as const)(
-  'a COMMIT that the network %ss leaves nothing wrongly answered',
-  async (fault) => {
-    await using database = await makeDatabase()
-    await using proxy = await PostgresProxy.open(database.url)
-    await using replica = await start({ databaseUrl: proxy.url })
-    await replica.sessionOf('admin')
-    let commits = 0
-    proxy.onCommit = () => (++commits % 7 === 0 ? fault : undefined)
+test.each(['lose', 'hide'] as const)('a COMMIT that the network %ss leaves nothing wrongly answered', async (fault) => {
+  await using database = await makeDatabase()
+  await using proxy = await PostgresProxy.open(database.url)
+  await using replica = await start({ databaseUrl: proxy.url })
+  await replica.sessionOf('admin')
+  let commits = 0
+  proxy.onCommit = () => (++commits % 7 === 0 ? fault : undefined)
 
-    const answers = new Map<string, number>()
-    for (let n = 0; n < 8; n++) {
-      const { status, body } = await replica.call('POST', `${hosts}/A`, record(`r${n}`))
-      if (body.code !== 'outcome_unknown' && body.code !== 'write_not_confirmed')
-        answers.set(`r${n}`, status)
-    }
-    proxy.onCommit = undefined
+  const answers = new Map<string, number>()
+  for (let n = 0; n < 8; n++) {
+    const { status, body } = await replica.call('POST', `${hosts}/A`, record(`r${n}`))
+    if (body.code !== 'outcome_unknown' && body.code !== 'write_not_confirmed') answers.set(`r${n}`, status)
+  }
+  proxy.onCommit = undefined
 
-    const live = new Set(replica.live().map((row) => row.split(' ')[0]))
-    const wrong = [...answers].filter(([name, status]) => live.has(name) !== (status === 201))
-    expect(wrong).toEqual([])
-  },
-)
+  const live = new Set(replica.live().map((row) => row.split(' ')[0]))
+  const wrong = [...answers].filter(([name, status]) => live.has(name) !== (status === 201))
+  expect(wrong).toEqual([])
+})

@@ -12,8 +12,7 @@ const add = (service: Service, key: string, { name = 'new', user = 'admin' } = {
     user,
   })
 
-const sendsOf = (service: Service) =>
-  service.commands().filter((command) => command === 'dns.sethosts').length
+const sendsOf = (service: Service) => service.commands().filter((command) => command === 'dns.sethosts').length
 
 test('a repeated request gets the same answer and writes nothing', async () => {
   await using service = await start()
@@ -84,10 +83,7 @@ test('the answer outlives the service', async () => {
 
 test('a key belongs to the token: another token of the same user has keys of its own', async () => {
   await using service = await start()
-  const tokens = [
-    await createToken(service, { role: 'editor' }),
-    await createToken(service, { role: 'editor' }),
-  ]
+  const tokens = [await createToken(service, { role: 'editor' }), await createToken(service, { role: 'editor' })]
   const addAs = async (token = '') => {
     const answer = await send(service, 'POST', `${hosts}/A`, {
       headers: {
@@ -116,10 +112,7 @@ test('one key used by a waiting and an asynchronous request at once is one write
       headers: { 'idempotency-key': 'key', ...prefer },
     })
 
-  const answers = await Promise.all([
-    addAs('waiting', {}),
-    addAs('asynchronous', { prefer: 'respond-async' }),
-  ])
+  const answers = await Promise.all([addAs('waiting', {}), addAs('asynchronous', { prefer: 'respond-async' })])
   const done = async () => {
     const { body } = await service.call('GET', '/api/changes?status=confirmed')
     return body.change_list?.length

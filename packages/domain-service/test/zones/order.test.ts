@@ -8,8 +8,7 @@ const dns = '/api/domains/example.com/dns'
 const home = `${dns}/rrsets/home/A`
 const prefer = { prefer: 'respond-async' }
 
-const startStill = () =>
-  start({ domains: [{ name: 'example.com', hosts: [www] }], clock: new FakeClock() })
+const startStill = () => start({ domains: [{ name: 'example.com', hosts: [www] }], clock: new FakeClock() })
 
 const setLater = async (service: Service, address: string, path = home) => {
   const { headers } = await service.call('PUT', path, {
@@ -57,8 +56,7 @@ test('of several queued changes of one RRset the newest takes effect', async () 
 
   await service.call('DELETE', `${dns}/rrsets/other/A`)
 
-  for (const each of older)
-    await expect.poll(() => changeAt(service, each)).toEqual(['cancelled', 'superseded'])
+  for (const each of older) await expect.poll(() => changeAt(service, each)).toEqual(['cancelled', 'superseded'])
   await expect.poll(() => changeAt(service, newest)).toEqual(['confirmed', undefined])
   expect(service.live()).toContain('home A 192.0.2.13 300 10')
 })
@@ -139,10 +137,7 @@ const editor = '/api/users/editor'
 test.each<[string, (service: Service) => Promise<unknown>]>([
   ['was removed', (service) => askAsAdmin(service, 'DELETE', editor)],
   ['is a viewer now', (service) => askAsAdmin(service, 'PATCH', editor, { role: 'viewer' })],
-  [
-    'is limited to another domain now',
-    (service) => askAsAdmin(service, 'PATCH', editor, { domains: ['example.org'] }),
-  ],
+  ['is limited to another domain now', (service) => askAsAdmin(service, 'PATCH', editor, { domains: ['example.org'] })],
 ])('a queued change of a user who %s is refused when it is its turn', async (_name, change) => {
   await using service = await startStill()
   const { headers } = await service.call('PUT', home, {
@@ -158,9 +153,7 @@ test.each<[string, (service: Service) => Promise<unknown>]>([
     const { body } = await service.call('GET', headers.get('location') ?? '')
     return body
   }
-  await expect
-    .poll(problemAt)
-    .toMatchObject({ status: 'refused', problem: { status: 403, code: 'forbidden' } })
+  await expect.poll(problemAt).toMatchObject({ status: 'refused', problem: { status: 403, code: 'forbidden' } })
   expect(service.live()).toHaveLength(1)
 })
 

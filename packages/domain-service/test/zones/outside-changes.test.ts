@@ -45,7 +45,9 @@ test('a change made outside is an entry of the history once two reads a second a
 
   expect([early, more]).toEqual([[], []])
   expect(entry).toMatchObject({
-    ...{ by: null, reason: 'outside', status: 'confirmed' },
+    by: null,
+    reason: 'outside',
+    status: 'confirmed',
     changes: { added: [panel], removed: [] },
   })
   expect(Date.parse(String(entry?.at)) - Date.parse(String(entry?.seen_since))).toBe(1_100)
@@ -108,8 +110,7 @@ test('our own writes in between do not hide it, and each entry has its own part'
   const { service, read, history } = set
   await read()
   await setZone(service, [www, panel])
-  for (const name of ['a', 'b'])
-    await service.call('POST', `${path}/hosts/A`, { body: { name, address: '192.0.2.9' } })
+  for (const name of ['a', 'b']) await service.call('POST', `${path}/hosts/A`, { body: { name, address: '192.0.2.9' } })
 
   await read(2)
 

@@ -15,8 +15,7 @@ const hostsOf = (domain: string) => `/api/domains/${domain}/dns/hosts`
 const add = (service: Service, domain: string, name: string, address = '192.0.2.9') =>
   service.call('POST', `${hostsOf(domain)}/A`, { body: { name, address } })
 
-const countRefused = ({ calls }: Sandbox) =>
-  calls.filter(({ outcome }) => outcome === 'rate').length
+const countRefused = ({ calls }: Sandbox) => calls.filter(({ outcome }) => outcome === 'rate').length
 
 /** Two replicas, and a clock that they share with the registrar: it moves while `drive` awaits what needs time. */
 async function startPair() {
@@ -65,9 +64,7 @@ test('a hundred adds at two replicas, of which the registrar refuses one, are 99
     ),
   )
 
-  const failed = answers.flatMap(({ status, body }, at) =>
-    status === 201 ? [] : [{ at, status, code: body.code }],
-  )
+  const failed = answers.flatMap(({ status, body }, at) => (status === 201 ? [] : [{ at, status, code: body.code }]))
   expect(failed).toEqual([{ at: 57, status: 422, code: 'registrar_rejected' }])
   expect(sandbox.zone('d0.com').hosts).toHaveLength(100)
   expect(countRefused(sandbox)).toBe(0)
@@ -77,13 +74,8 @@ test('readers at two replicas use half of a minute together, and a write at eith
   await using pair = await startPair()
   const { first, second, sandbox, drive } = pair
 
-  const reads = await Promise.all(
-    names.map((name, n) => (n % 2 === 0 ? first : second).call('GET', hostsOf(name))),
-  )
-  const writes = [
-    await drive(add(first, 'd0.com', 'new')),
-    await drive(add(second, 'd1.com', 'new')),
-  ]
+  const reads = await Promise.all(names.map((name, n) => (n % 2 === 0 ? first : second).call('GET', hostsOf(name))))
+  const writes = [await drive(add(first, 'd0.com', 'new')), await drive(add(second, 'd1.com', 'new'))]
 
   expect(reads.filter(({ status }) => status === 200)).toHaveLength(10)
   const busy = reads.filter(({ status }) => status !== 200)
@@ -96,10 +88,7 @@ test('when a minute is used up both replicas refuse writes, and after their Retr
   await using pair = await startPair()
   const { first, second, sandbox, useUp, clock, drive } = pair
   await useUp(18)
-  const addAtBoth = async () => [
-    await drive(add(first, 'd6.com', 'new')),
-    await drive(add(second, 'd7.com', 'new')),
-  ]
+  const addAtBoth = async () => [await drive(add(first, 'd6.com', 'new')), await drive(add(second, 'd7.com', 'new'))]
 
   const refused = await addAtBoth()
   const waits = refused.map(({ headers }) => Number(headers.get('retry-after')))

@@ -49,9 +49,7 @@ test('a client whose change the database has lost is told to read the zone', asy
   await using service = await start({ databaseUrl: database.url })
   const { postgres } = database
   // Another replica, which does not work.
-  await postgres.query(
-    "insert into domain_service.leases values ('example.com', 'another', 1, 9000000000000)",
-  )
+  await postgres.query("insert into domain_service.leases values ('example.com', 'another', 1, 9000000000000)")
 
   const answer = service.call('POST', `${hosts}/A`, { body: { name: 'a', address: '192.0.2.9' } })
   const queued = () => postgres.query('select id from domain_service.changes')

@@ -12,17 +12,13 @@ const addLater = (service: Service, domain = 'example.com', name = 'new', header
     headers: { ...prefer, ...headers },
   })
 
-const changeAt = async (service: Service, location: string | null) =>
-  (await service.call('GET', location ?? '')).body
+const changeAt = async (service: Service, location: string | null) => (await service.call('GET', location ?? '')).body
 
-const statusOf = async (service: Service, location: string | null) =>
-  (await changeAt(service, location)).status
+const statusOf = async (service: Service, location: string | null) => (await changeAt(service, location)).status
 
 /** Seldom: the clock is driven only while the service does nothing. */
 const untilDone = (service: Service, headers: Headers) =>
-  expect
-    .poll(() => statusOf(service, headers.get('location')), { interval: 1_000 })
-    .toBe('confirmed')
+  expect.poll(() => statusOf(service, headers.get('location')), { interval: 1_000 }).toBe('confirmed')
 
 test('a write that prefers not to wait is answered 202, carried out, and told at its address', async () => {
   await using service = await start()
@@ -32,11 +28,7 @@ test('a write that prefers not to wait is answered 202, carried out, and told at
   })
   const location = headers.get('location')
 
-  expect([status, headers.get('preference-applied'), body.status]).toEqual([
-    202,
-    'respond-async',
-    'queued',
-  ])
+  expect([status, headers.get('preference-applied'), body.status]).toEqual([202, 'respond-async', 'queued'])
   await expect.poll(() => statusOf(service, location)).toBe('confirmed')
   expect(service.live()).toContain('new A 192.0.2.9 1800 10')
   expect(await changeAt(service, location)).toMatchObject({

@@ -13,8 +13,7 @@ const elsewhere = { name: 'd.com', dns: 'custom' as const, nameservers: ['ns.x.e
 const domains = [...['a.com', 'b.com', 'c.com'].map((name) => ({ name, hosts: [www] })), elsewhere]
 const getHosts = 'dns.gethosts'
 const env = { DRIFT_INTERVAL_S: '3600', REGISTRAR_RATE: '20/minute,700/hour,8000/day' }
-const sweepOf = async (service: Service) =>
-  JSON.parse((await service.call('GET', '/api/registrar')).text).sweep
+const sweepOf = async (service: Service) => JSON.parse((await service.call('GET', '/api/registrar')).text).sweep
 
 test('a sweep reads each zone once in its interval, at most a sixth of the readers in a minute', async () => {
   const clock = new FakeClock()
@@ -41,8 +40,7 @@ test('a sweep reads each zone once in its interval, at most a sixth of the reade
   await clock.advance(600_000)
   const readsAfter = reads()
   await service.sandbox.setZone('b.com', { hosts: [{ ...www, name: 'panel' }] })
-  const found = async () =>
-    (await service.call('GET', '/api/changes?domain=b.com')).body.change_list ?? []
+  const found = async () => (await service.call('GET', '/api/changes?domain=b.com')).body.change_list ?? []
   await expect
     .poll(async () => {
       await clock.advance(61_000)
@@ -73,8 +71,11 @@ test('a sweep reads the longest unseen first, and nothing with an interval of 0'
     new ZoneSweep({
       ledger: { knownZones: { sightings: async () => seen } } as never, // Only what it uses.
       registrar: { zone: async ({ name }: { name: string }) => read.push(name) } as never,
-      ...{ domains: { managed: [...seen.keys()] }, intervalMs, isActive: () => true },
-      ...{ clock, log: createLogger({ name: 'test', level: 'silent' }) },
+      domains: { managed: [...seen.keys()] },
+      intervalMs,
+      isActive: () => true,
+      clock,
+      log: createLogger({ name: 'test', level: 'silent' }),
     })
 
   const off = open(0)
@@ -95,8 +96,7 @@ test('a sweep goes on where it was after a restart', async () => {
   const clock = new FakeClock()
   await using sandbox = await startSandbox({ apiUser: 'tester', apiKey, domains, now: clock.now })
   const dataDir = mkdtempSync(join(tmpdir(), 'sweep-'))
-  const readZones = () =>
-    sandbox.calls.flatMap(({ command, domain }) => (command.endsWith(getHosts) ? domain : []))
+  const readZones = () => sandbox.calls.flatMap(({ command, domain }) => (command.endsWith(getHosts) ? domain : []))
   for (const count of [1, 3]) {
     await using service = await start({ sandbox, dataDir, clock, env })
     await service.call('GET', '/api/domains')

@@ -133,7 +133,12 @@ const readerOf = ({ domains, folders }: Webhook): Rights => ({
 })
 
 const testEvent = (id: string): Event => ({
-  ...{ id, type: testType, at: instantOf(id), by: null, request_id: null, data: {} },
+  id,
+  type: testType,
+  at: instantOf(id),
+  by: null,
+  request_id: null,
+  data: {},
 })
 
 /** Outcome for an event that was deleted meanwhile, or that the webhook may no longer see. */
@@ -155,12 +160,11 @@ export async function sendDelivery(
   const timer = clock.setTimer(() => late.abort(), timeoutMs)
   const signal = AbortSignal.any([late.signal, closing])
   // `dns.lookup` takes no signal, so race it.
-  const aborted = once(signal, 'abort').then(() =>
-    Promise.reject(new Error('no response within 10 s')),
-  )
+  const aborted = once(signal, 'abort').then(() => Promise.reject(new Error('no response within 10 s')))
   const posted = post(webhook, event, { networks, signal })
   const end = await Promise.race([aborted, posted]).catch((error: Error) => ({
-    ...{ status: null, answer: error.message },
+    status: null,
+    answer: error.message,
   }))
   timer.cancel()
   return { ...end, ms: clock.now() - startedAt }
@@ -174,12 +178,12 @@ async function post(
   const url = new URL(webhook.url)
   const addresses = await resolveHost(url.hostname, networks)
   // Not imported: an ES import of `node:http` loads the WebSocket client at every start.
-  const { request } = process.getBuiltinModule(
-    url.protocol === 'https:' ? 'node:https' : 'node:http',
-  )
+  const { request } = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http')
   const body = bodyOf(event)
   const sending = request(url, {
-    ...{ method: 'POST', signal, agent: false, autoSelectFamily: true },
+    method: 'POST',
+    signal,
+    agent: false,
     headers: headersOf(event.id, body, webhook.secret),
     lookup: (_host, _options, done) => done(null, addresses),
   }).end(body)
@@ -205,8 +209,10 @@ function headersOf(id: string, body: string, secret: string) {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
   const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
   return {
-    ...{ 'webhook-id': id, 'webhook-timestamp': timestamp },
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
     'webhook-signature': `v1,${signature}`,
-    ...{ 'content-type': 'application/json', 'user-agent': 'domains-and-files' },
+    'content-type': 'application/json',
+    'user-agent': 'domains-and-files',
   }
 }

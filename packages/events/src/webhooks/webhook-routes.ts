@@ -1,12 +1,5 @@
 import { callerOf, findExcess, refuse } from '@domains-and-files/auth'
-import {
-  type App,
-  answers,
-  listPage,
-  listSchema,
-  operation,
-  pageQuery,
-} from '@domains-and-files/http'
+import { type App, answers, listPage, listSchema, operation, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { EventId, exampleId as exampleEvent } from '../event.ts'
 import type { EventLog, EventSource } from '../outbox.ts'
@@ -40,7 +33,10 @@ const notFound = webhookNotFound(exampleId)
 const refused = urlRefused('hooks.example.com leads to 10.0.0.1')
 
 const about = (operationId: string, summary: string, description: string) => ({
-  ...{ operationId, summary, description, tags: ['events'] },
+  operationId,
+  summary,
+  description,
+  tags: ['events'],
   ...({ access: 'admin', folders: 'handler' } as const),
 })
 const aboutOne = (...texts: Parameters<typeof about>) => ({
@@ -91,11 +87,7 @@ function serveWebhooks(app: App, parts: Dependencies, { New, Created, Shown }: S
 
 const pausedText = 'What happens while it is paused is delivered when it is resumed.'
 
-function serveWebhook(
-  app: App,
-  { store, source, config }: Dependencies,
-  { Changes, Shown }: Schemas,
-) {
+function serveWebhook(app: App, { store, source, config }: Dependencies, { Changes, Shown }: Schemas) {
   const read = operation({
     ...aboutOne('getWebhook', 'Read one webhook', 'Without its secret.'),
     ...answers(200, 'The webhook', Shown),

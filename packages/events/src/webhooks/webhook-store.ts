@@ -49,10 +49,7 @@ export const DeliveryRecord = z
       .int()
       .nullable()
       .meta({ description: 'null: no response', examples: [200] }),
-    answer: z
-      .string()
-      .nullable()
-      .meta({ description: 'the first KiB of the response, or why there is none' }),
+    answer: z.string().nullable().meta({ description: 'the first KiB of the response, or why there is none' }),
   })
   .meta({ id: 'Delivery' })
 
@@ -157,10 +154,7 @@ export class WebhookStore {
   }
 
   /** Creates a webhook, which gets the events after `position`. @throws 409 `too_many_webhooks` */
-  create(
-    definition: WebhookDefinition,
-    by: { createdBy: string; position: string },
-  ): Promise<Webhook> {
+  create(definition: WebhookDefinition, by: { createdBy: string; position: string }): Promise<Webhook> {
     const secret = `whsec_${randomBytes(32).toString('base64')}`
     return this.#sql.transaction(async (transaction) => {
       // Serialized, so that concurrent creations cannot exceed the limit.
@@ -178,12 +172,9 @@ export class WebhookStore {
   /** Changes a webhook; a running delivery then ends, and is repeated as it is now. @throws 404 `webhook_not_found` */
   update(id: string, { paused, ...changes }: WebhookChanges): Promise<Webhook> {
     return this.#sql.transaction(async (transaction) => {
-      const before = await transaction.get<WebhookRow>(
-        sql`select * from ${webhooks} where id = ${id} ${forUpdate}`,
-      )
+      const before = await transaction.get<WebhookRow>(sql`select * from ${webhooks} where id = ${id} ${forUpdate}`)
       const definition = JSON.stringify({ ...JSON.parse(before?.definition ?? '{}'), ...changes })
-      const row =
-        await transaction.get<WebhookRow>(sql`update ${webhooks} set definition = ${definition},
+      const row = await transaction.get<WebhookRow>(sql`update ${webhooks} set definition = ${definition},
           claim = case when definition = ${definition} then claim end,
           claimed_until = case when definition = ${definition} then claimed_until else 0 end,
           is_paused = coalesce(${paused}, is_paused)
@@ -260,9 +251,7 @@ export class WebhookStore {
 
   /** Records the try of a test event, which is never retried automatically. */
   recordTest(id: string, ended: Omit<EndedTry, 'type' | 'tries'>): Promise<Delivery> {
-    return this.#sql.transaction((transaction) =>
-      store(transaction, id, { type: testType, tries: 0, ...ended }),
-    )
+    return this.#sql.transaction((transaction) => store(transaction, id, { type: testType, tries: 0, ...ended }))
   }
 }
 
@@ -289,8 +278,7 @@ async function store(
   return delivery
 }
 
-export const webhookNotFound = (id: string) =>
-  new HttpError(404, 'webhook_not_found', `There is no webhook ${id}`)
+export const webhookNotFound = (id: string) => new HttpError(404, 'webhook_not_found', `There is no webhook ${id}`)
 
 export const deliveryNotFound = (id: string) =>
   new HttpError(404, 'delivery_not_found', `The last deliveries have none of the event ${id}`)

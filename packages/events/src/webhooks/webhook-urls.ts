@@ -51,10 +51,7 @@ function ipv4In(address: string): string {
  * All addresses of a host, checked. Connect to these: a second look-up could return others (DNS rebinding).
  * @throws 400 `webhook_url_refused`
  */
-export async function resolveHost(
-  host: string,
-  allowed: readonly string[],
-): Promise<LookupAddress[]> {
+export async function resolveHost(host: string, allowed: readonly string[]): Promise<LookupAddress[]> {
   const found = await dns.lookup(host.replace(/^\[|\]$/g, ''), { all: true })
   const wrong = found.find(({ address }) => isRefused(address, allowed))
   if (wrong) throw urlRefused(`${host} leads to ${wrong.address}, where no webhook is sent`)

@@ -41,7 +41,11 @@ export async function openPostgres(): Promise<TestDatabase> {
   const { url } = stack.use(await testDatabase())
   const another = async () => {
     const postgres = await Postgres.open({
-      ...{ url, schema: 'sample', migrations, maxConnections: 4, timeoutMs: 150_000 },
+      url,
+      schema: 'sample',
+      migrations,
+      maxConnections: 4,
+      timeoutMs: 150_000,
       onError: () => undefined,
     })
     stack.defer(() => postgres.close())

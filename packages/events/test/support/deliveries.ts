@@ -27,9 +27,7 @@ export async function openReceiver(answer: (received: Received) => number | 'han
   const read = async (request: IncomingMessage) => {
     let text = ''
     for await (const chunk of request.setEncoding('utf8')) text += chunk
-    const headers = Object.fromEntries(
-      Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
-    )
+    const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
     const id = headers['webhook-id'] ?? ''
     return { path: request.url ?? '', id, headers, text, body: JSON.parse(text) }
   }
@@ -68,23 +66,13 @@ const source: EventSource = {
   example: { type: 'zone.changed', data: { at: '', by: null, request_id: null } },
 }
 
-export const append = (
-  db: TestDatabase,
-  number: number,
-  { domain = 'example.com', type = 'zone.changed' } = {},
-) =>
-  db.sql.transaction((transaction) =>
-    appendEvents(transaction, [{ type, data: { domain, number } }]),
-  )
+export const append = (db: TestDatabase, number: number, { domain = 'example.com', type = 'zone.changed' } = {}) =>
+  db.sql.transaction((transaction) => appendEvents(transaction, [{ type, data: { domain, number } }]))
 
 const logger = createLogger({ name: 'test', level: 'silent' })
 
 /** One process; `timers`: the time limits of its tries in milliseconds; `endTimeLimits` ends the time limits of all its tries. */
-export function openProcess(
-  sql: TestDatabase['sql'],
-  stack: AsyncDisposableStack,
-  { isIdle = false } = {},
-) {
+export function openProcess(sql: TestDatabase['sql'], stack: AsyncDisposableStack, { isIdle = false } = {}) {
   const log = new EventLog(sql, source)
   const store = new WebhookStore(sql)
   const timers = new Map<() => void, number>()

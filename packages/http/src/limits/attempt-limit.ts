@@ -19,8 +19,7 @@ export class AttemptLimit {
   /** @throws {HttpError} 429 after too many attempts. */
   check(address: string): void {
     const attempts = this.#recent(clientNetwork(address))
-    if (attempts && attempts.count >= this.#max)
-      throw tooManyFailures(Math.ceil((attempts.until - this.#now()) / 1000))
+    if (attempts && attempts.count >= this.#max) throw tooManyFailures(Math.ceil((attempts.until - this.#now()) / 1000))
   }
 
   add(address: string): void {

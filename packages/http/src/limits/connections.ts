@@ -53,10 +53,8 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
     // RFC 9110, 8.6 forbids it in a 204. The CORS plugin sets it.
     if (reply.statusCode === 204) reply.removeHeader('content-length')
     // Small responses need no timer: the kernel buffers them at once, unless earlier bytes are still queued.
-    const length =
-      Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : payload && Infinity
-    if (reply.raw.socket?.writableLength || Number(length) > smallResponse)
-      reply.raw.setTimeout(limits.stallTimeout)
+    const length = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : payload && Infinity
+    if (reply.raw.socket?.writableLength || Number(length) > smallResponse) reply.raw.setTimeout(limits.stallTimeout)
     done(null, payload)
   })
   // Node emits CONNECT as an event of its own, outside the routes.

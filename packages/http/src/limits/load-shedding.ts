@@ -28,9 +28,7 @@ export function shedLoad(
 ) {
   const { server, log } = app
   const shed = createLoggedCount((count) => log.warn({ count }, 'requests shed: overloaded'))
-  const dropped = createLoggedCount((count) =>
-    log.warn({ count }, 'connections dropped: MAX_CONNECTIONS reached'),
-  )
+  const dropped = createLoggedCount((count) => log.warn({ count }, 'connections dropped: MAX_CONNECTIONS reached'))
   const cut = 'Connections closed past MAX_CONNECTIONS'
   registerCounters(metrics, {
     http_requests_shed_total: ['Requests refused with 503 under overload', shed.total],
@@ -78,11 +76,7 @@ const isExempt = (request: IncomingMessage) =>
   /^\/(?:health|metrics)(?:\?|$)/.test(request.url ?? '') || isPreflight(request)
 
 // Shedding must cost next to nothing, so this bypasses the framework.
-function sendOverloaded(
-  request: IncomingMessage,
-  response: ServerResponse,
-  headers: Record<string, string>,
-) {
+function sendOverloaded(request: IncomingMessage, response: ServerResponse, headers: Record<string, string>) {
   const id = requestIdOf(request)
   const body = JSON.stringify(problemOf(overloaded, id))
   response.writeHead(503, {
@@ -161,8 +155,7 @@ class AdmissionQueue {
 
   readonly admit: RequestListener = (request, response) => {
     const queued = this.#queue.length - this.#head
-    if (this.#handlers.loop.isLate && !isExempt(request))
-      return this.#handlers.refuse(request, response)
+    if (this.#handlers.loop.isLate && !isExempt(request)) return this.#handlers.refuse(request, response)
     // The first requests of an iteration are not timed: the clock and a slice would cost as much as a whole iteration.
     if (queued === 0 && this.#servedUntimed < untimed) {
       this.#servedUntimed += 1

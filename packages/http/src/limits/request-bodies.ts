@@ -73,10 +73,7 @@ export class RequestBodies {
       body.held = 0
       this.#forgetEnded(body)
     })
-    this.#timer ??= setInterval(
-      () => this.#cutStalled(),
-      this.#limits.bodyIdleTimeout / idleSamples,
-    )
+    this.#timer ??= setInterval(() => this.#cutStalled(), this.#limits.bodyIdleTimeout / idleSamples)
     this.#timer.unref()
   }
 
@@ -114,8 +111,7 @@ export class RequestBodies {
     if (body.quietSamples >= idleSamples) return true
     if (body.windowSamples < windowSamples) return false
     // After the response the rest is only discarded, so at the end of a window even a fast body is cut.
-    const minBytes =
-      (minBytesPerSecond * windowSamples * this.#limits.bodyIdleTimeout) / idleSamples / 1000
+    const minBytes = (minBytesPerSecond * windowSamples * this.#limits.bodyIdleTimeout) / idleSamples / 1000
     const isSlow = response.headersSent || body.windowBytes < minBytes
     body.windowSamples = 0
     body.windowBytes = 0
@@ -209,8 +205,7 @@ export function parseJsonBodies(app: FastifyInstance) {
     const body = await receiveBody(request)
     const schema = request.routeOptions.schema?.body as z.ZodType | undefined
     if (body.length === 0 && schema?.safeParse(undefined).success !== false) return undefined
-    if ((request.headers['content-encoding'] ?? 'identity') !== 'identity')
-      throw contentCodingNotSupported()
+    if ((request.headers['content-encoding'] ?? 'identity') !== 'identity') throw contentCodingNotSupported()
     const text = textOf(request, body)
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     void parseJson(request, text, (error, value) => {
@@ -253,18 +248,14 @@ const maxValues = 5000
 
 // RFC 9110, 15.5.16.
 const contentCodingNotSupported = () =>
-  new HttpError(
-    415,
-    'unsupported_media_type',
-    'Send the body without Content-Encoding: JSON is not decompressed',
-    { headers: { 'accept-encoding': 'identity' } },
-  )
+  new HttpError(415, 'unsupported_media_type', 'Send the body without Content-Encoding: JSON is not decompressed', {
+    headers: { 'accept-encoding': 'identity' },
+  })
 
 const charsetNotSupported = () =>
   new HttpError(415, 'unsupported_media_type', 'Send the body as UTF-8, and name no other charset')
 
-const tooManyValues = () =>
-  new HttpError(413, 'body_too_large', `The body has more than ${maxValues} values`)
+const tooManyValues = () => new HttpError(413, 'body_too_large', `The body has more than ${maxValues} values`)
 
 // Iterative, since deep nesting would overflow the stack.
 function hasMoreThan(max: number, body: unknown): boolean {

@@ -1,10 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import {
-  type FastifyBaseLogger,
-  type FastifyReply,
-  type FastifyRequest,
-  LogController,
-} from 'fastify'
+import { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type { RequestMetrics } from '../monitoring/metrics.ts'
 import { type Logger, timeField } from './logger.ts'
 
@@ -124,8 +119,7 @@ function lazyLogger(root: Logger, create: () => FastifyBaseLogger): FastifyBaseL
     created ??= create()
     return created
   }
-  const child = (...args: Parameters<FastifyBaseLogger['child']>) =>
-    lazyLogger(root, () => logger().child(...args))
+  const child = (...args: Parameters<FastifyBaseLogger['child']>) => lazyLogger(root, () => logger().child(...args))
   return new Proxy<FastifyBaseLogger>(root, {
     get(_target, key) {
       if (key === 'child') return child

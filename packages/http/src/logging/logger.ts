@@ -5,10 +5,7 @@ import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino'
 export type Logger = PinoLogger & { readonly output: LogOutput }
 
 /** Logs JSON lines to standard output and redacts credentials. Tests pass another destination as `to`. */
-export function createLogger(
-  settings: { name: string; level: string },
-  to?: DestinationStream,
-): Logger {
+export function createLogger(settings: { name: string; level: string }, to?: DestinationStream): Logger {
   const output = to ? unbatched(to) : standardOutput()
   const options = {
     level: settings.level,
@@ -25,15 +22,7 @@ const unbatched = (to: DestinationStream): LogOutput => ({
   droppedLines: 0,
 })
 
-const secretNames = [
-  'authorization',
-  'password',
-  'access_token',
-  'token',
-  'secret',
-  'ApiKey',
-  'apiKey',
-]
+const secretNames = ['authorization', 'password', 'access_token', 'token', 'secret', 'ApiKey', 'apiKey']
 const secretPaths = secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`])
 
 /** Where log lines go; each line ends in a newline. */

@@ -53,8 +53,7 @@ export function serveHealth(app: FastifyInstance, version: string, report: () =>
     async (_request, reply) => {
       const { checks, fields } = report()
       const found = Object.values(checks).map((check) => check.status)
-      const status =
-        (['unavailable', 'degraded'] as const).find((bad) => found.includes(bad)) ?? 'ok'
+      const status = (['unavailable', 'degraded'] as const).find((bad) => found.includes(bad)) ?? 'ok'
       return reply
         .code(status === 'unavailable' ? 503 : 200)
         .header('cache-control', 'no-store')

@@ -16,9 +16,7 @@ export interface Metrics {
  * The metrics of a process, including Node's. Undefined without a token, since GET /metrics is off then: nothing is
  * counted, and the Prometheus client, a tenth of the start time, is not loaded.
  */
-export async function createMetrics(
-  token: string | (() => string) | undefined,
-): Promise<Metrics | undefined> {
+export async function createMetrics(token: string | (() => string) | undefined): Promise<Metrics | undefined> {
   if (!token) return undefined
   const client = await import('@prometheus-io/client')
   const registry = client.Registry.merge([metricsOfProcess(client)])
@@ -57,7 +55,10 @@ function register(kind: 'Gauge' | 'Counter', metrics: Metrics | undefined, readi
   if (!metrics) return
   for (const [name, [help, read, label]] of Object.entries(readings))
     new metrics.client[kind]({
-      ...{ name, help, labelNames: label ? [label] : [], registers: [metrics.registry] },
+      name,
+      help,
+      labelNames: label ? [label] : [],
+      registers: [metrics.registry],
       async collect() {
         const found = await readAll(read, label)
         this.reset() // Not before the await: a concurrent scrape would add its values, too.
@@ -89,8 +90,7 @@ export function registerStorageGauges(
 }
 
 function registerBackupGauges(metrics: Metrics | undefined, folder: string) {
-  const secondsOf = (which: 'made' | 'verified') => async () =>
-    (await readBackupTimes(folder))[which] / 1000
+  const secondsOf = (which: 'made' | 'verified') => async () => (await readBackupTimes(folder))[which] / 1000
   const verified = 'Last check of every byte of a backup'
   registerGauges(metrics, {
     backup_last_success_timestamp_seconds: ['Begin of the last finished backup', secondsOf('made')],

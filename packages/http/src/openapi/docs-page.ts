@@ -22,9 +22,7 @@ export function serveDocsPage(app: FastifyInstance, title: string) {
     '': once('html', async () => Buffer.from(page(title))),
     'start.js': once('javascript', async () => Buffer.from(start)),
     'swagger-ui.css': once('css', () => readFile(`${swaggerFolder()}/swagger-ui.css`)),
-    'swagger-ui-bundle.js': once('javascript', () =>
-      readFile(`${swaggerFolder()}/swagger-ui-bundle.js`),
-    ),
+    'swagger-ui-bundle.js': once('javascript', () => readFile(`${swaggerFolder()}/swagger-ui-bundle.js`)),
   }
   const route = {
     schema: { hide: true, querystring: noQuery },
@@ -33,9 +31,7 @@ export function serveDocsPage(app: FastifyInstance, title: string) {
   // Relative redirect: a proxy may serve this app under a prefix.
   app.get('/docs/', route, (_request, reply) => reply.redirect('../docs', 308))
   for (const [name, load] of Object.entries(assets))
-    app.get(name ? `/docs/${name}` : '/docs', route, async (request, reply) =>
-      sendAsset(request, reply, await load()),
-    )
+    app.get(name ? `/docs/${name}` : '/docs', route, async (request, reply) => sendAsset(request, reply, await load()))
 }
 
 function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset) {
@@ -48,9 +44,7 @@ function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset) {
   })
   if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send()
   reply.type(type)
-  const acceptsGzip = /\bgzip\b(?! *; *q=0(?:\.0{1,3})?\b(?!\.))/i.test(
-    request.headers['accept-encoding'] ?? '',
-  )
+  const acceptsGzip = /\bgzip\b(?! *; *q=0(?:\.0{1,3})?\b(?!\.))/i.test(request.headers['accept-encoding'] ?? '')
   return acceptsGzip ? reply.header('content-encoding', 'gzip').send(compressed) : reply.send(body)
 }
 

@@ -32,13 +32,9 @@ export function toJsonSchemas(io: 'input' | 'output', schemas: Iterable<z.ZodTyp
   const all = z.object(Object.fromEntries([...keys].map(([schema, key]) => [key, schema])))
   const converted = z.toJSONSchema(all, { io, unrepresentable: 'any', override: complete })
   const suffix = io === 'input' ? 'Input' : ''
-  const { properties, $defs }: { properties: Record<string, JsonSchema>; $defs?: object } =
-    JSON.parse(
-      JSON.stringify(converted).replace(
-        /"#\/\$defs\/(\w+)"/g,
-        (_all, id) => `"#/components/schemas/${id}${suffix}"`,
-      ),
-    )
+  const { properties, $defs }: { properties: Record<string, JsonSchema>; $defs?: object } = JSON.parse(
+    JSON.stringify(converted).replace(/"#\/\$defs\/(\w+)"/g, (_all, id) => `"#/components/schemas/${id}${suffix}"`),
+  )
   const named = Object.entries($defs ?? {}).map(([id, schema]) => [`${id}${suffix}`, schema])
   return {
     components: Object.fromEntries(named),
@@ -74,8 +70,7 @@ export function exampleOf(
   if (known !== undefined || around.indexOf(schema) !== around.lastIndexOf(schema)) return known
   if (schema.$ref) return partOf(components[schema.$ref.split('/').at(-1) ?? ''])
   if (schema.anyOf) return schema.anyOf.map(partOf).find((each) => each !== undefined)
-  if (type === 'object')
-    return Object.fromEntries(required.map((name) => [name, partOf(properties[name])]))
+  if (type === 'object') return Object.fromEntries(required.map((name) => [name, partOf(properties[name])]))
   if (type === 'array') return [partOf(items)].filter((item) => item !== undefined)
   return samples[format] ?? samples[type]
 }

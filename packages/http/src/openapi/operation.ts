@@ -1,12 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import { z } from 'zod'
-import {
-  bodyTooLarge,
-  HttpError,
-  malformedBody,
-  unsupportedMediaType,
-  validationFailed,
-} from '../http-error.ts'
+import { bodyTooLarge, HttpError, malformedBody, unsupportedMediaType, validationFailed } from '../http-error.ts'
 import { Problem, problemOf } from '../problem-details.ts'
 import type { HeaderDoc, ResponseDoc } from '../route-schema.ts'
 import { exampleOf, type JsonSchema, type JsonSchemas } from './json-schemas.ts'
@@ -74,11 +68,7 @@ export const failuresOf = ({ schema = {} }: DocumentedRoute): HttpError[] =>
 
 const urlTooLong = new HttpError(414, 'url_too_long', 'A part of the path is too long')
 
-const bodyErrors = [
-  malformedBody('The body is not valid JSON'),
-  bodyTooLarge(),
-  unsupportedMediaType(),
-]
+const bodyErrors = [malformedBody('The body is not valid JSON'), bodyTooLarge(), unsupportedMediaType()]
 
 const asZod = (schema: unknown) => (schema instanceof z.ZodType ? schema : undefined)
 
@@ -160,9 +150,7 @@ function describeSuccesses(route: DocumentedRoute, output: JsonSchemas): Record<
 }
 
 const mediaOfDoc = ({ example }: ResponseDoc): Media =>
-  example === undefined
-    ? { schema: { type: 'string', format: 'binary' } }
-    : { schema: { type: 'string' }, example }
+  example === undefined ? { schema: { type: 'string', format: 'binary' } } : { schema: { type: 'string' }, example }
 
 // One example response per problem code.
 function describeFailures(
@@ -172,10 +160,7 @@ function describeFailures(
 ): Response {
   const byCode = new Map(failures.map((failure) => [failure.code, failure]))
   const codes = [...byCode.keys()].map((code) => `\`${code}\``).join(', ')
-  const examples = [...byCode].map(([code, failure]) => [
-    code,
-    { value: problemOf(failure, requestId.example) },
-  ])
+  const examples = [...byCode].map(([code, failure]) => [code, { value: problemOf(failure, requestId.example) }])
   const headers = failures.flatMap((failure) =>
     Object.entries(failure.headers).map(([name, example]) => [
       name,

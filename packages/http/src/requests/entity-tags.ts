@@ -12,8 +12,7 @@ export const includesTag = (list: TagList, etag: string) => list === '*' || list
 
 /** Whether a cached response with this tag is still current by `If-None-Match`. */
 export const isCurrent = (ifNoneMatch: string | undefined, etag: string) =>
-  ifNoneMatch !== undefined &&
-  (ifNoneMatch === etag || includesTag(readIfNoneMatch(ifNoneMatch), etag))
+  ifNoneMatch !== undefined && (ifNoneMatch === etag || includesTag(readIfNoneMatch(ifNoneMatch), etag))
 
 // RFC 9110, 8.8.3: a tag may contain commas, so the list cannot be split at commas. An element that is not an entity
 // tag matches nothing.

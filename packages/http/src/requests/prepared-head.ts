@@ -37,8 +37,7 @@ export class HeadSender {
   #date = ''
 
   constructor(keepAliveMs: number) {
-    this.#keepAlive =
-      keepAliveMs > 0 ? `\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1000)}` : ''
+    this.#keepAlive = keepAliveMs > 0 ? `\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1000)}` : ''
   }
 
   /** As `writeHead`: the head leaves with the first bytes of the body. The request id is printable ASCII. */

@@ -6,12 +6,7 @@ import { isSent } from '../limits/connections.ts'
 import type { AccessLog, Exchange, Outcome } from '../logging/access-log.ts'
 import { problemOf, toProblem } from '../problem-details.ts'
 import { HeadSender, type PreparedHead, prepareHead } from './prepared-head.ts'
-import {
-  clientAddressReader,
-  findFramingFault,
-  requestIdOf,
-  type TrustProxy,
-} from './request-head.ts'
+import { clientAddressReader, findFramingFault, requestIdOf, type TrustProxy } from './request-head.ts'
 
 /** A streamed body. `next` is called once the kernel has taken the previous chunk, `return` if the client disconnects. */
 export interface RawBody extends AsyncIterator<Buffer, void> {
@@ -76,7 +71,11 @@ export class RawRouteServer {
       if (!handler) return framework(request, response)
       const { method = '', url = '' } = request
       const exchange = {
-        ...{ handler, request, response, method, url },
+        handler,
+        request,
+        response,
+        method,
+        url,
         requestId: requestIdOf(request),
         route: handler.url,
         client: this.#clientAddress(request),
@@ -108,9 +107,7 @@ export class RawRouteServer {
       if (fault) throw malformed(fault)
       const response = exchange.handler.respond(request)
       if (!(response instanceof Promise)) return this.#send(exchange, response)
-      response
-        .then((found) => this.#send(exchange, found))
-        .catch((error) => this.#fail(exchange, error))
+      response.then((found) => this.#send(exchange, found)).catch((error) => this.#fail(exchange, error))
     } catch (error) {
       this.#fail(exchange, error)
     }
@@ -128,8 +125,7 @@ export class RawRouteServer {
     const { upgrade, expect } = request.headers
     // Close, to keep framing unambiguous: Node drops bytes after a declined upgrade, and after `Expect` the client may
     // or may not send the body (RFC 9110, 10.1.1).
-    if (this.#isStopping || upgrade !== undefined || expect !== undefined)
-      response.shouldKeepAlive = false
+    if (this.#isStopping || upgrade !== undefined || expect !== undefined) response.shouldKeepAlive = false
     this.#heads.write(response, head, requestId)
     if (isStream) return void this.#stream(exchange, body)
     response.end(body, 'latin1')

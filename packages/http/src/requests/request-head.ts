@@ -64,16 +64,11 @@ function continueOnRead(request: IncomingMessage, response: ServerResponse) {
 }
 
 /** Why a request is refused as ambiguous, or undefined. */
-export function findFramingFault({
-  headers,
-  httpVersion,
-  url,
-}: IncomingMessage): string | undefined {
+export function findFramingFault({ headers, httpVersion, url }: IncomingMessage): string | undefined {
   const { host, 'transfer-encoding': coding } = headers
   if (httpVersion === '0.9') return 'This is HTTP/0.9: speak HTTP/1.1'
   if (host === undefined && httpVersion !== '1.0') return 'Send one header Host'
-  if (host !== undefined && !/^[\w.:[\]~%-]*$/.test(host))
-    return 'Send one header Host, and a valid one'
+  if (host !== undefined && !/^[\w.:[\]~%-]*$/.test(host)) return 'Send one header Host, and a valid one'
   if (url?.includes('#')) return 'A path ends before its #: send it without'
   if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
     return 'The body can be sent with Transfer-Encoding: chunked, in HTTP/1.1, and no other way'
@@ -213,8 +208,7 @@ type ParserError = Error & { code?: string; bytesParsed?: number; rawPacket?: Bu
 function readUnknownMethod({ code, bytesParsed = 0, rawPacket }: ParserError) {
   if (code !== 'HPE_INVALID_METHOD') return undefined
   const text = rawPacket?.toString('latin1', 0, maxLineBytes) ?? ''
-  const [, method = '', url] =
-    /^([!#$%&'*+.^`|~\w-]{1,64}) (\/\S*) HTTP\/1\.[01]\r\n/.exec(text) ?? []
+  const [, method = '', url] = /^([!#$%&'*+.^`|~\w-]{1,64}) (\/\S*) HTTP\/1\.[01]\r\n/.exec(text) ?? []
   const [head] = text.split('\r\n\r\n')
   const [, id] = /\r\nx-request-id: *([\x21-\x7e][\x20-\x7e]*)(?:\r|$)/i.exec(head ?? '') ?? []
   return bytesParsed <= method.length ? { method, url, id } : undefined

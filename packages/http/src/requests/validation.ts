@@ -1,9 +1,4 @@
-import type {
-  FastifyInstance,
-  FastifyRequest,
-  FastifySerializerCompiler,
-  preHandlerHookHandler,
-} from 'fastify'
+import type { FastifyInstance, FastifyRequest, FastifySerializerCompiler, preHandlerHookHandler } from 'fastify'
 import { z } from 'zod'
 import { type Fault, validationFailed } from '../http-error.ts'
 
@@ -30,8 +25,7 @@ const encodeResponse: FastifySerializerCompiler<z.ZodType> =
  * Serializes without the check by the schema, which would take longer than all else for long lists. Only for handlers
  * that name every field: TypeScript checks their types.
  */
-export const uncheckedJson: FastifySerializerCompiler<unknown> = () => (data) =>
-  JSON.stringify(data)
+export const uncheckedJson: FastifySerializerCompiler<unknown> = () => (data) => JSON.stringify(data)
 
 /**
  * Validates path, query and body of each route by its zod schemas, so that one 400 names every fault. A route without a
@@ -68,9 +62,7 @@ export function toFaults(error: z.ZodError, place = ''): Fault[] {
 function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerHookHandler {
   const parts = (Object.keys(schemas) as Part[]).flatMap((part) => {
     const schema = schemas[part]
-    return schema
-      ? [{ key: part === 'querystring' ? ('query' as const) : part, place: places[part], schema }]
-      : []
+    return schema ? [{ key: part === 'querystring' ? ('query' as const) : part, place: places[part], schema }] : []
   })
   return (request, _reply, done) => {
     const faults: Fault[] = request.url.includes('%00') ? findNulls(request) : []

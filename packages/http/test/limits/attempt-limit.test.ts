@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { AttemptLimit } from '../../src/index.ts'
 
-const tooMany = (seconds: number) =>
-  expect.objectContaining({ status: 429, headers: { 'retry-after': `${seconds}` } })
+const tooMany = (seconds: number) => expect.objectContaining({ status: 429, headers: { 'retry-after': `${seconds}` } })
 
 test('failures of one network are limited for a minute, those of others are not', () => {
   const clock = { ms: 5_000 }

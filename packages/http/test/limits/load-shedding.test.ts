@@ -13,24 +13,20 @@ const figure = async (service: Started, name: string) => {
   return Number(new RegExp(`^${name} (\\d+)`, 'm').exec(await answer.text())?.[1])
 }
 
-const startCounting = async (connections: object) =>
-  start({ connections, metrics: await createMetrics(metricsToken) })
+const startCounting = async (connections: object) => start({ connections, metrics: await createMetrics(metricsToken) })
 
 const ask = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nhost: a\r\n${headers}\r\n`
 // The first few requests of an iteration are served without a time check.
 const few = 16
 const first = ask('/things').repeat(few)
 const last = ask('/things', 'x-request-id: last\r\nconnection: close\r\n')
-const statusesIn = (text: string) =>
-  [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
+const statusesIn = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
 
 test('requests that do not fit into a slice wait and are answered in order', async () => {
   await using service = await start({ connections: { sliceMs: 0 } })
   const ids = Array.from({ length: 2100 }, (_, at) => `number-${at}`)
 
-  const text = await service.raw(
-    ids.map((id) => ask('/things', `x-request-id: ${id}\r\n`)).join('') + last,
-  )
+  const text = await service.raw(ids.map((id) => ask('/things', `x-request-id: ${id}\r\n`)).join('') + last)
 
   expect(new Set(statusesIn(text))).toEqual(new Set([200]))
   expect([...text.matchAll(/x-request-id: (\S+)/g)].map(([, id]) => id)).toEqual([...ids, 'last'])
@@ -46,17 +42,14 @@ test('requests that waited too long get 503 and are counted; /health is exempt',
   expect(text).toMatch(/503 [^{]*content-type: application\/problem\+json\r\n/)
   expect(text).toMatch(/"code":"unavailable".*"request_id":"last"/)
   expect(await figure(service, 'http_requests_shed_total')).toBe(6)
-  expect(service.lines()).toContainEqual(
-    expect.objectContaining({ level: 'warn', msg: 'requests shed: overloaded' }),
-  )
+  expect(service.lines()).toContainEqual(expect.objectContaining({ level: 'warn', msg: 'requests shed: overloaded' }))
 })
 
 test('the log has all shed requests of a burst, also if none is shed after it', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   await using service = await start({ connections: { sliceMs: 0, maxQueueMs: -1 } })
-  const counts = () =>
-    service.lines().flatMap(({ msg, count }) => (msg === 'requests shed: overloaded' ? count : []))
+  const counts = () => service.lines().flatMap(({ msg, count }) => (msg === 'requests shed: overloaded' ? count : []))
 
   await service.raw(first + ask('/things').repeat(5) + last)
   expect(counts()).toEqual([1])
@@ -73,18 +66,12 @@ test('past maxQueued requests get 503 at once, and queued ones are served', asyn
   const statuses = statusesIn(text).slice(few)
   expect(statuses).toHaveLength(501)
   expect(statuses.slice(0, 21)).toEqual([...Array(20).fill(200), 503])
-  expect(await figure(service, 'http_requests_shed_total')).toBe(
-    statuses.filter((status) => status === 503).length,
-  )
+  expect(await figure(service, 'http_requests_shed_total')).toBe(statuses.filter((status) => status === 503).length)
 })
 
 // Each is shed since it arrives in one read with the first few; what arrives later belongs to another iteration.
 test.each([
-  [
-    'with a body',
-    `POST /things/a HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n${'x'.repeat(100_000)}`,
-    1,
-  ],
+  ['with a body', `POST /things/a HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n${'x'.repeat(100_000)}`, 1],
   ['of HEAD', ask('/things').replace('GET', 'HEAD'), 0],
 ])('a shed request %s keeps its connection', async (_what, request, bodies) => {
   await using service = await start({ connections: { sliceMs: 0, maxQueueMs: -1 } })
@@ -139,9 +126,7 @@ test('connections past maxConnections are counted, and logged in fewer lines', a
   }
   for (const socket of idle) socket.destroy()
 
-  await expect
-    .poll(() => figure(service, 'http_connections_dropped_total').catch(() => 0))
-    .toBeGreaterThanOrEqual(3)
+  await expect.poll(() => figure(service, 'http_connections_dropped_total').catch(() => 0)).toBeGreaterThanOrEqual(3)
   // The first is logged at once, the others together five seconds later.
   const lines = service.lines().filter(({ msg }) => /connections dropped/.test(String(msg)))
   expect(lines[0]).toMatchObject({ level: 'warn', count: 1 })

@@ -43,8 +43,7 @@ test('while the event loop lags requests get 503, except /health and /metrics', 
   const metrics = await createMetrics('metrics-token-1234')
   await using service = await start({ connections: { maxLoopDelayMs: 20 }, metrics })
   const statusOf = async (path: string) =>
-    (await fetch(service.url + path, { headers: { authorization: 'Bearer metrics-token-1234' } }))
-      .status
+    (await fetch(service.url + path, { headers: { authorization: 'Bearer metrics-token-1234' } })).status
 
   const load = overload()
   await expect.poll(() => statusOf('/things')).toBe(503)

@@ -28,10 +28,7 @@ const completed = { isAborted: false }
 test('a line has every field of the request, and not its query', () => {
   const { accessLog, lines } = logTo()
 
-  accessLog.record(
-    { ...exchange, principal: { username: 'alice', token: { name: 'ci' } } },
-    completed,
-  )
+  accessLog.record({ ...exchange, principal: { username: 'alice', token: { name: 'ci' } } }, completed)
 
   const [line = ''] = lines
   expect(line.endsWith('}\n')).toBe(true)
@@ -58,10 +55,7 @@ test('whatever a client sends, the line is one line of JSON that says exactly th
     fc.property(text, text, text, text, (requestId, path, client, user) => {
       const url = path.replaceAll('?', '')
 
-      accessLog.record(
-        { ...exchange, requestId, url, client, principal: { username: user } },
-        completed,
-      )
+      accessLog.record({ ...exchange, requestId, url, client, principal: { username: user } }, completed)
 
       const line = lines.pop() ?? ''
       expect(line.indexOf('\n')).toBe(line.length - 1)

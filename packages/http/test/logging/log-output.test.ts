@@ -48,9 +48,7 @@ test('loggers of one process share one queue, which keeps their order', async ()
   const [stdout, { stderr }] = await Promise.all([text(child.stdout), readToEnd(child)])
 
   const lines = stdout.trim().split('\n')
-  expect(lines.map((line) => JSON.parse(line).i)).toEqual(
-    Array.from({ length: 40 }, (_, at) => Math.floor(at / 2)),
-  )
+  expect(lines.map((line) => JSON.parse(line).i)).toEqual(Array.from({ length: 40 }, (_, at) => Math.floor(at / 2)))
   expect(stderr).toBe('1\n')
 })
 

@@ -6,10 +6,7 @@ it('measures nothing without a token, so that there is no /metrics', async () =>
 })
 
 it('services of one process share the metrics of the process, and have the others for themselves', async () => {
-  const [one, other] = [
-    await createMetrics('one-token-1234'),
-    await createMetrics('other-token-12'),
-  ]
+  const [one, other] = [await createMetrics('one-token-1234'), await createMetrics('other-token-12')]
   registerCounters(one, { calls_total: ['Calls', () => 1] })
 
   const lag = 'nodejs_eventloop_lag_seconds'
@@ -26,9 +23,7 @@ it('shows the connections in use, idle and waited for, and whether the database 
     pool: { total: 10, idle: 3, waiting: 5 },
   })
 
-  const lines = (await metrics?.registry.metrics())
-    ?.split('\n')
-    .filter((line) => /^database_/.test(line))
+  const lines = (await metrics?.registry.metrics())?.split('\n').filter((line) => /^database_/.test(line))
 
   expect(lines).toEqual([
     'database_available 0',

@@ -44,9 +44,7 @@ test('a document lists the codes that clients can get', async () => {
   const { components } = Document.parse(await answer.json())
   const codes = components.schemas.Problem.properties.code.enum
   expect(codes).toEqual([...codes].sort())
-  expect(codes).toEqual(
-    expect.arrayContaining(['internal_error', 'method_not_allowed', 'validation_failed']),
-  )
+  expect(codes).toEqual(expect.arrayContaining(['internal_error', 'method_not_allowed', 'validation_failed']))
 })
 
 test('HEAD and trailing slashes are left out, and a wildcard gets a name', () => {
@@ -77,12 +75,7 @@ test('a schema with an id is a component for each side that uses it', () => {
     schema: { body: Outer, response: { 200: Inner, 204: z.undefined() } },
   })
 
-  expect(Object.keys(components.schemas).sort()).toEqual([
-    'Inner',
-    'InnerInput',
-    'OuterInput',
-    'Problem',
-  ])
+  expect(Object.keys(components.schemas).sort()).toEqual(['Inner', 'InnerInput', 'OuterInput', 'Problem'])
   expect(paths['/a']?.put).toMatchObject({
     requestBody: {
       content: {

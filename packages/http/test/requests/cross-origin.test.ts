@@ -2,8 +2,7 @@ import { expect, test } from 'vitest'
 import { start } from '../support/start.ts'
 
 const origin = 'https://app.example'
-const ask = (line: string, headers = '') =>
-  `${line} HTTP/1.1\r\nhost: a\r\norigin: ${origin}\r\n${headers}\r\n`
+const ask = (line: string, headers = '') => `${line} HTTP/1.1\r\nhost: a\r\norigin: ${origin}\r\n${headers}\r\n`
 const json = 'content-type: application/json\r\n'
 const last = 'connection: close\r\n'
 const readable = new RegExp(
@@ -18,8 +17,7 @@ test('pages can read the headers that the API answers with', async () => {
 
   const exposed = headers.get('access-control-expose-headers')?.split(', ') ?? []
   expect(exposed).toEqual([...new Set(exposed)])
-  for (const name of ['etag', 'link', 'location', 'x-request-id', 'upload-offset'])
-    expect(exposed).toContain(name)
+  for (const name of ['etag', 'link', 'location', 'x-request-id', 'upload-offset']) expect(exposed).toContain(name)
 })
 
 test('pages of a named origin can read that a service is overloaded, and ask before they call', async () => {

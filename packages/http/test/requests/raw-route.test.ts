@@ -118,9 +118,7 @@ test('a client that leaves before its response closes what the body reads from',
   )
 
   await closed.promise
-  await expect
-    .poll(() => service.lines().filter(({ msg }) => msg === 'request aborted'))
-    .toHaveLength(1)
+  await expect.poll(() => service.lines().filter(({ msg }) => msg === 'request aborted')).toHaveLength(1)
 })
 
 test('a connection that ends just before a chunk is written closes what the body reads from', async () => {
@@ -169,10 +167,7 @@ test.each([
 ])('a target %s reaches its route', async (_what, target, status) => {
   await using service = await start({ rawRoutes: [route(() => response())] })
 
-  const text = await service.raw(
-    `GET ${target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`,
-    '\r\n\r\n',
-  )
+  const text = await service.raw(`GET ${target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`, '\r\n\r\n')
 
   expect(text).toContain(`HTTP/1.1 ${status} `)
 })

@@ -5,24 +5,20 @@ import { expect, onTestFinished, test } from 'vitest'
 import { HttpError } from '../../src/http-error.ts'
 import { checkRequestHeads, parserOptions } from '../../src/requests/request-head.ts'
 
-const headers =
-  'Host: a\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\n'
+const headers = 'Host: a\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\n'
 
 test.each([
   ['/refused', 'before its body is parsed'],
   ['/refused-by-handler', 'by its handler'],
-])(
-  'a request that its headers refuse gets no 100 Continue, and its connection is closed: %s, %s',
-  async (path) => {
-    const { client, received } = await openClient()
+])('a request that its headers refuse gets no 100 Continue, and its connection is closed: %s, %s', async (path) => {
+  const { client, received } = await openClient()
 
-    client.write(`POST ${path} HTTP/1.1\r\n${headers}`)
-    await once(client, 'close')
+  client.write(`POST ${path} HTTP/1.1\r\n${headers}`)
+  await once(client, 'close')
 
-    expect(received()).toMatch(/^HTTP\/1\.1 409 .*connection: close/is)
-    expect(received().match(/HTTP\/1\.1/g)).toHaveLength(1)
-  },
-)
+  expect(received()).toMatch(/^HTTP\/1\.1 409 .*connection: close/is)
+  expect(received().match(/HTTP\/1\.1/g)).toHaveLength(1)
+})
 
 test('an accepted request gets 100 Continue before its body is read, and the connection stays open', async () => {
   const { client, received } = await openClient()

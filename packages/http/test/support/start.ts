@@ -47,8 +47,7 @@ async function sampleRoutes(app: App) {
         response: { 201: z.object({ id: z.string(), count: z.int() }) },
       },
     },
-    async (request, reply) =>
-      reply.code(201).send({ id: request.params.id, count: request.body.items.length }),
+    async (request, reply) => reply.code(201).send({ id: request.params.id, count: request.body.items.length }),
   )
   app.post('/reset', { config: open, schema: { operationId: 'reset' } }, async () => ({
     done: true,
@@ -104,10 +103,7 @@ export interface Started extends AsyncDisposable {
 }
 
 /** The real app on a free port, with a few routes of a made-up service. `prepare` runs before it listens. */
-export async function start(
-  options: Partial<AppOptions> = {},
-  prepare?: (app: App) => void,
-): Promise<Started> {
+export async function start(options: Partial<AppOptions> = {}, prepare?: (app: App) => void): Promise<Started> {
   slow = gate()
   const written: string[] = []
   const sink = new Writable({

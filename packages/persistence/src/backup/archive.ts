@@ -2,15 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join as joinPath } from 'node:path'
 import type { Postgres } from '../postgres/postgres.ts'
 import type { Transaction } from '../postgres/transaction.ts'
-import {
-  dialect,
-  join,
-  name,
-  type Sql,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '../sql/sql.ts'
+import { dialect, join, name, type Sql, type SqlTransaction, type Statement, sql } from '../sql/sql.ts'
 
 /** The columns of a row by name: text, integers, null and Buffers. */
 export type Row = Record<string, unknown>
@@ -135,10 +127,7 @@ export const readTables = (snapshot: SqlTransaction, tables: SqlTable[]): Table[
     const { name: tableName, identity } = table
     const rows = { name: tableName, rows: () => readRows(snapshot, table) }
     if (!identity) return [rows]
-    return [
-      rows,
-      { name: `${tableName}.identity`, rows: () => readIdentity(snapshot, tableName, identity) },
-    ]
+    return [rows, { name: `${tableName}.identity`, rows: () => readIdentity(snapshot, tableName, identity) }]
   })
 
 /** Adds rows from `readTables` in one transaction. Rows with existing keys are skipped. */
@@ -146,24 +135,16 @@ export async function writeRows(database: Sql, table: string, rows: Row[]): Prom
   const [first] = rows
   if (!first) return
   await database.transaction((transaction) =>
-    table.endsWith('.identity')
-      ? setIdentity(transaction, first)
-      : insertRows(transaction, table, rows),
+    table.endsWith('.identity') ? setIdentity(transaction, first) : insertRows(transaction, table, rows),
   )
 }
 
-export async function insertRows(
-  transaction: SqlTransaction,
-  table: string,
-  rows: Row[],
-): Promise<void> {
+export async function insertRows(transaction: SqlTransaction, table: string, rows: Row[]): Promise<void> {
   const columns = Object.keys(rows[0] ?? {})
   // At most 32,766 values can be bound in SQLite, and 65,535 in PostgreSQL.
   const maxRows = Math.floor(30_000 / columns.length)
   for (let at = 0; at < rows.length; at += maxRows) {
-    const values = rows
-      .slice(at, at + maxRows)
-      .map((row) => sql`(${join(columns.map((column) => row[column]))})`)
+    const values = rows.slice(at, at + maxRows).map((row) => sql`(${join(columns.map((column) => row[column]))})`)
     await transaction.run(
       sql`insert into ${name(table)} (${columnList(columns)}) values ${join(values)} on conflict do nothing`,
     )

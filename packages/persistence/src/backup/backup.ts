@@ -1,14 +1,7 @@
 import { createHash, hash } from 'node:crypto'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import { DataDirError, unreadable } from '../errors.ts'
-import {
-  allEnded,
-  type BackupSource,
-  type BlobRef,
-  type Damage,
-  type ReadableBlob,
-  type Row,
-} from './archive.ts'
+import { allEnded, type BackupSource, type BlobRef, type Damage, type ReadableBlob, type Row } from './archive.ts'
 import type { Progress } from './progress.ts'
 import { maxSmallBytes, type Repository, type SmallBlob } from './repository.ts'
 import { Snapshot } from './snapshot.ts'
@@ -99,8 +92,7 @@ async function copyOne(
   await using blob = await open(digest).catch(noteFault)
   if (!blob) return fault ?? 'is missing'
   if (blob.size !== size) return `has ${blob.size} bytes instead of ${size}`
-  const read: ReadableBlob['read'] = async (...range) =>
-    (await blob.read(...range).catch(noteFault)) ?? Buffer.alloc(0)
+  const read: ReadableBlob['read'] = async (...range) => (await blob.read(...range).catch(noteFault)) ?? Buffer.alloc(0)
   if (size > maxSmallBytes) {
     if (await repository.addLarge(ref, read, signal)) return undefined
   } else {
@@ -172,11 +164,7 @@ export class DamageList {
 }
 
 /** The fault of a blob in the repository, or undefined. `verify` reads all its bytes. */
-export async function findFault(
-  repository: Repository,
-  ref: BlobRef,
-  verify: boolean,
-): Promise<string | undefined> {
+export async function findFault(repository: Repository, ref: BlobRef, verify: boolean): Promise<string | undefined> {
   try {
     if (!verify && repository.has(ref)) return undefined
     await using blob = await repository.open(ref)
@@ -194,9 +182,7 @@ export async function findFault(
  * Checks the digests of a snapshot, and the sizes of its blobs (with `verify`: their digests). The result includes damage
  * that its backup recorded. @throws {DataDirError} if the snapshot itself has been altered.
  */
-export async function verifySnapshot(
-  job: Omit<Job, 'skipDamaged'> & { snapshot: Snapshot },
-): Promise<DamageList> {
+export async function verifySnapshot(job: Omit<Job, 'skipDamaged'> & { snapshot: Snapshot }): Promise<DamageList> {
   const { repository, snapshot, verify, signal, progress } = job
   const { blobs, damaged } = snapshot.manifest
   await snapshot.verify()

@@ -33,11 +33,7 @@ interface Context extends Omit<RestoreJob, 'repository' | 'snapshot'> {
 }
 
 /** The commands `backup`, `restore`, `check` and `prune` of a service; resolves with the exit status. */
-export async function runDataCommand(
-  service: ArchivedService,
-  args: string[],
-  line: CommandLine,
-): Promise<number> {
+export async function runDataCommand(service: ArchivedService, args: string[], line: CommandLine): Promise<number> {
   const { env } = line
   const dataDir = env.DATA_DIR || `data/${service.name}`
   const options = readArguments(args)
@@ -67,9 +63,7 @@ async function runBackup(context: Context): Promise<string> {
   const folder = resolve(context.folder)
   refuseOwnFolder(context, folder)
   if (!database) refuseUnfinished(places.dataDir)
-  await using source = database
-    ? await service.openDatabaseSource(database)
-    : await service.openFolderSource(places)
+  await using source = database ? await service.openDatabaseSource(database) : await service.openFolderSource(places)
   using repository = await Repository.openWriter(folder, service.name)
   try {
     const job = { repository, source, verify, skipDamaged, signal, progress }
@@ -82,9 +76,7 @@ async function runBackup(context: Context): Promise<string> {
     const fullDisk = explainFullDisk(error)
     if (fullDisk === undefined) await repository.removePartials()
     else await repository.discard()
-    throw fullDisk === undefined
-      ? error
-      : new DataDirError(`${fullDisk} The partial copy was removed.`)
+    throw fullDisk === undefined ? error : new DataDirError(`${fullDisk} The partial copy was removed.`)
   }
 }
 
@@ -108,9 +100,7 @@ async function runCheck(context: Context): Promise<string> {
   if (context.verify) await snapshot.setVerified()
   const known = await damages.describe('contents were damaged when it was made', snapshot)
   const { made_at } = snapshot.manifest
-  return [`The backup of ${made_at} is complete${verified(context)}.`, known]
-    .filter(Boolean)
-    .join('\n')
+  return [`The backup of ${made_at} is complete${verified(context)}.`, known].filter(Boolean).join('\n')
 }
 
 async function runPrune({ service, folder }: Context): Promise<string> {
@@ -129,9 +119,7 @@ async function describe(context: Context, what: string, { snapshot, damages }: B
   const { files, blobs } = snapshot.manifest
   const names = files.map(({ name }) => `${name}, `).join('')
   const summary = `${what}: ${names}and ${blobs.count} contents of ${blobs.bytes} bytes${verified(context)}.`
-  return [summary, await damages.describe('of them left out, since damaged', snapshot)]
-    .filter(Boolean)
-    .join('\n')
+  return [summary, await damages.describe('of them left out, since damaged', snapshot)].filter(Boolean).join('\n')
 }
 
 const verified = ({ verify }: Context) => (verify ? ', every byte compared with its digest' : '')
@@ -161,8 +149,7 @@ const isCommand = (name: string): name is keyof typeof commands => Object.hasOwn
 
 function abortOnSignal() {
   const controller = new AbortController()
-  const stop = () =>
-    controller.abort(new DataDirError('Interrupted: run the same command again to continue.'))
+  const stop = () => controller.abort(new DataDirError('Interrupted: run the same command again to continue.'))
   const signals = ['SIGINT', 'SIGTERM'] as const
   for (const signal of signals) process.on(signal, stop)
   const ignore = () => {

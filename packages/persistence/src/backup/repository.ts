@@ -51,10 +51,7 @@ export class Repository implements Disposable {
     }
   }
 
-  private constructor(
-    folder: string,
-    { isReadOnly, only }: { isReadOnly: boolean; only?: string },
-  ) {
+  private constructor(folder: string, { isReadOnly, only }: { isReadOnly: boolean; only?: string }) {
     this.folder = folder
     this.#only = only
     if (!isReadOnly) {
@@ -101,8 +98,7 @@ export class Repository implements Disposable {
   }
 
   has({ digest, size }: BlobRef): boolean {
-    if (size > maxSmallBytes)
-      return statSync(this.#fileOf(digest), { throwIfNoEntry: false })?.size === size
+    if (size > maxSmallBytes) return statSync(this.#fileOf(digest), { throwIfNoEntry: false })?.size === size
     return this.#sizeOf.get(Buffer.from(digest, 'hex')) === size
   }
 
@@ -134,11 +130,7 @@ export class Repository implements Disposable {
   }
 
   /** Copies a large blob durably, and replaces an existing one. False if the bytes do not match the digest. */
-  async addLarge(
-    { digest, size }: BlobRef,
-    read: ReadableBlob['read'],
-    signal: AbortSignal,
-  ): Promise<boolean> {
+  async addLarge({ digest, size }: BlobRef, read: ReadableBlob['read'], signal: AbortSignal): Promise<boolean> {
     const file = this.#fileOf(digest)
     const partial = `${file}.${randomUUID()}`
     await createDirectory(dirname(file))
@@ -172,8 +164,7 @@ export class Repository implements Disposable {
       create temp table needed (digest blob primary key) without rowid`)
     const need = db.prepare('insert or ignore into needed values (?)')
     for (const snapshot of await this.snapshots())
-      for await (const refs of snapshot.blobs())
-        for (const { digest } of refs) need.run(Buffer.from(digest, 'hex'))
+      for await (const refs of snapshot.blobs()) for (const { digest } of refs) need.run(Buffer.from(digest, 'hex'))
     const { changes } = db.prepare('delete from blobs where digest not in needed').run()
     const isNeeded = db.prepare('select 1 from needed where digest = ?')
     let removed = changes

@@ -3,14 +3,7 @@ import { existsSync, lchownSync } from 'node:fs'
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { lockForRestore, lockNames, restoreMarker } from '../data-dir-lock.ts'
-import {
-  createDirectory,
-  fsyncDirectory,
-  giveToOwner,
-  ownerFor,
-  replaceFile,
-  updateFile,
-} from '../durable-files.ts'
+import { createDirectory, fsyncDirectory, giveToOwner, ownerFor, replaceFile, updateFile } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
 import { isInUse, lockSchema, restores } from '../postgres/migrate-postgres.ts'
 import type { Transaction } from '../postgres/transaction.ts'
@@ -77,8 +70,7 @@ async function fill(job: RestoreJob, target: RestoreTarget, damages: DamageList)
 }
 
 /** Identifies a backup: an interrupted restore is continued only with the same one. */
-const identityOf = ({ manifest }: Snapshot) =>
-  createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
+const identityOf = ({ manifest }: Snapshot) => createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
 
 async function restoreIntoFolder(job: RestoreJob, damages: DamageList) {
   const dataDir = resolve(job.places.dataDir)
@@ -173,9 +165,7 @@ async function beginInDatabase(
   }
   for (const table of tables) {
     if (!(await transaction.get(sql`select 1 from ${name(table)} limit 1`))) continue
-    throw new DataDirError(
-      `The table ${schema}.${table} is not empty: a restore overwrites nothing.`,
-    )
+    throw new DataDirError(`The table ${schema}.${table} is not empty: a restore overwrites nothing.`)
   }
   await transaction.run(sql`insert into ${restores} (backup) values (${backup})`)
 }

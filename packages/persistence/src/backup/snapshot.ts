@@ -8,14 +8,7 @@ import { createZstdCompress, createZstdDecompress } from 'node:zlib'
 import { z } from 'zod'
 import { fsyncDirectory, writeNew } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
-import {
-  type BlobRef,
-  blobTable,
-  type PrivateFiles,
-  type Row,
-  type Table,
-  verifiedName,
-} from './archive.ts'
+import { type BlobRef, blobTable, type PrivateFiles, type Row, type Table, verifiedName } from './archive.ts'
 
 const Digest = z.string().regex(/^[0-9a-f]{64}$/)
 const Name = z.string().regex(/^[a-z._-]+$/)
@@ -36,8 +29,7 @@ type Manifest = z.infer<typeof Manifest>
 
 const manifestName = 'manifest.json'
 
-export const snapshotFolder = (repository: string, name: string) =>
-  join(repository, 'snapshots', name)
+export const snapshotFolder = (repository: string, name: string) => join(repository, 'snapshots', name)
 
 /**
  * A snapshot: rows of one consistent state. Its folder is named by the time. Until it is finished, the name ends in
@@ -136,8 +128,7 @@ export class Snapshot {
 
   async readFiles(): Promise<PrivateFiles> {
     const files: PrivateFiles = {}
-    for (const { name } of this.manifest.files)
-      files[name] = await readFile(join(this.folder, name))
+    for (const { name } of this.manifest.files) files[name] = await readFile(join(this.folder, name))
     return files
   }
 
@@ -156,8 +147,7 @@ export class Snapshot {
     for (const { name, sha256 } of all) {
       const hash = createHash('sha256')
       await pipeline(createReadStream(join(this.folder, name)), hash)
-      if (hash.digest('hex') !== sha256)
-        throw new DataDirError(`${join(this.folder, name)} has been altered.`)
+      if (hash.digest('hex') !== sha256) throw new DataDirError(`${join(this.folder, name)} has been altered.`)
     }
   }
 }

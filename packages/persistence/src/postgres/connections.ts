@@ -1,13 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type {
-  ClientBase,
-  ClientConfig,
-  Pool,
-  PoolClient,
-  QueryConfig,
-  QueryResult,
-  QueryResultRow,
-} from 'pg'
+import type { ClientBase, ClientConfig, Pool, PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg'
 import { translateError } from '../errors.ts'
 import { render, type SqlTransaction, type Statement } from '../sql/sql.ts'
 
@@ -47,9 +39,7 @@ export async function clientConfig({ url, timeoutMs, name }: ConnectionSettings)
  * Server-side time limit (`statement_timeout`), so that PostgreSQL ends abandoned statements. Empty behind a pooler that
  * rejects the setting: there only transactions have the limit.
  */
-export async function serverLimits(
-  config: ClientConfig,
-): Promise<Pick<ClientConfig, 'statement_timeout'>> {
+export async function serverLimits(config: ClientConfig): Promise<Pick<ClientConfig, 'statement_timeout'>> {
   const { default: pg } = await import('pg')
   const limits = { statement_timeout: config.query_timeout ?? 0 }
   const client = new pg.Client({ ...config, ...limits })
@@ -58,9 +48,7 @@ export async function serverLimits(
     await client.connect()
     return limits
   } catch (error) {
-    return error instanceof Error && /unsupported startup parameter/.test(error.message)
-      ? {}
-      : limits
+    return error instanceof Error && /unsupported startup parameter/.test(error.message) ? {} : limits
   } finally {
     client.end().catch(() => undefined)
   }
@@ -81,10 +69,7 @@ export const limited = (limitMs: number, text: string, values?: unknown[]): Limi
  * Gets a connection from the pool, and the rest of the time limit for its first statement. The wait for the connection
  * counts: a database that accepts connections but never responds, as behind a pooler, is detected within one limit.
  */
-export async function acquire(
-  pool: ConnectingPool,
-  limitMs: number,
-): Promise<{ client: PoolClient; leftMs: number }> {
+export async function acquire(pool: ConnectingPool, limitMs: number): Promise<{ client: PoolClient; leftMs: number }> {
   const startedAt = performance.now()
   const lastAt = startedAt + limitMs - connectLimit(limitMs)
   const client = await connect(pool, lastAt).catch((error) => {
@@ -143,10 +128,7 @@ export abstract class Connection implements SqlTransaction {
     this.schema = schema
   }
 
-  protected abstract execute<Row extends QueryResultRow>(
-    text: string,
-    values?: unknown[],
-  ): Promise<QueryResult<Row>>
+  protected abstract execute<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<QueryResult<Row>>
 
   async query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
     return (await this.execute<Row>(text, values)).rows

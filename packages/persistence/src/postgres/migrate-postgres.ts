@@ -1,10 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import {
-  DatabaseRefusedError,
-  DatabaseUnavailableError,
-  explainDatabaseFailure,
-  translateError,
-} from '../errors.ts'
+import { DatabaseRefusedError, DatabaseUnavailableError, explainDatabaseFailure, translateError } from '../errors.ts'
 import { type Migrations, name, sql } from '../sql/sql.ts'
 import { ClientConnection, type Connection, clientConfig, limited } from './connections.ts'
 
@@ -41,10 +36,7 @@ export async function migratePostgres(options: DatabaseOptions): Promise<void> {
       const failure = translateError(error)
       const isWorthRetrying = failure instanceof DatabaseUnavailableError && !isRefusal(error)
       if (!isWorthRetrying || Date.now() > deadline) {
-        throw explainDatabaseFailure(
-          failure,
-          options.directUrl ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL',
-        )
+        throw explainDatabaseFailure(failure, options.directUrl ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL')
       }
       if (!isReported) options.onError(failure)
       isReported = true
@@ -72,8 +64,7 @@ async function migrateOnce(options: DatabaseOptions) {
 }
 
 // Wrong password, no such database: waiting does not help.
-const isRefusal = (error: unknown) =>
-  error instanceof Error && 'code' in error && /^(?:28|3D)/.test(String(error.code))
+const isRefusal = (error: unknown) => error instanceof Error && 'code' in error && /^(?:28|3D)/.test(String(error.code))
 
 async function migrate(connection: Connection, options: DatabaseOptions): Promise<void> {
   const { schema, processId } = options
@@ -84,21 +75,16 @@ async function migrate(connection: Connection, options: DatabaseOptions): Promis
     await refuseUnfinished(connection)
     await recordProcess(connection, processId)
   }
-  for (const [part, statements] of Object.entries(options.migrations))
-    await migratePart(connection, part, statements)
+  for (const [part, statements] of Object.entries(options.migrations)) await migratePart(connection, part, statements)
 }
 
 /** Locks the schema against concurrent migrations and restores until the transaction ends. */
 export async function lockSchema(connection: Connection, schema: string): Promise<void> {
-  await connection.run(
-    sql`select pg_advisory_xact_lock(hashtextextended(${`migrate ${schema}`}, 0))`,
-  )
+  await connection.run(sql`select pg_advisory_xact_lock(hashtextextended(${`migrate ${schema}`}, 0))`)
 }
 
 async function migratePart(connection: Connection, part: string, statements: Migrations[string]) {
-  const row = await connection.get<{ applied: number }>(
-    sql`select applied from ${migrations} where part = ${part}`,
-  )
+  const row = await connection.get<{ applied: number }>(sql`select applied from ${migrations} where part = ${part}`)
   const applied = row?.applied ?? 0
   if (applied > statements.length) {
     throw new DatabaseRefusedError(
@@ -133,9 +119,7 @@ async function requireVersion(connection: Connection) {
 }
 
 async function isCreated(connection: Connection, schema: string): Promise<boolean> {
-  const found = await connection.get(
-    sql`select 1 where to_regclass(${`${schema}.migrations`}) is not null`,
-  )
+  const found = await connection.get(sql`select 1 where to_regclass(${`${schema}.migrations`}) is not null`)
   return found !== undefined
 }
 
@@ -174,9 +158,7 @@ export const recordProcess = (connection: Connection, id: string) =>
 
 /** Removes the record of a process, and stale records. */
 export const removeProcess = (connection: Connection, id: string) =>
-  connection.run(
-    sql`delete from ${processes} where id = ${id} or seen_at < now() - interval '1 day'`,
-  )
+  connection.run(sql`delete from ${processes} where id = ${id} or seen_at < now() - interval '1 day'`)
 
 /** Whether any process was seen in the last ten seconds. */
 export const isInUse = async (connection: Connection): Promise<boolean> =>

@@ -5,13 +5,7 @@ import type { Migrations, Sql } from '../sql/sql.ts'
 import { Connection, clientConfig, limited, serverLimits, withClient } from './connections.ts'
 import { migratePostgres, recordProcess, removeProcess } from './migrate-postgres.ts'
 import { Probe } from './probe.ts'
-import {
-  pruneCommits,
-  runSnapshot,
-  runTransaction,
-  type Transaction,
-  type TransactionOptions,
-} from './transaction.ts'
+import { pruneCommits, runSnapshot, runTransaction, type Transaction, type TransactionOptions } from './transaction.ts'
 
 export interface PostgresOptions {
   url: string
@@ -81,8 +75,10 @@ export class Postgres extends Connection implements Sql {
     const config = await clientConfig({ url, timeoutMs, name })
     const limits = directUrl === undefined ? await serverLimits(config) : {}
     const pool = new pg.Pool({
-      ...{ ...config, ...limits },
-      ...{ max: maxConnections, idleTimeoutMillis: 30_000 },
+      ...config,
+      ...limits,
+      max: maxConnections,
+      idleTimeoutMillis: 30_000,
     })
     pool.on('error', (error) => {
       Reflect.deleteProperty(error, 'client') // It has all connection settings: keep them out of logs.
@@ -103,9 +99,7 @@ export class Postgres extends Connection implements Sql {
   }
 
   /** Opens the database for a backup or restore, with a statement limit of one minute. @throws as `open` */
-  static openForRestore(
-    options: Omit<PostgresOptions, 'timeoutMs' | 'isRestore' | 'onError'>,
-  ): Promise<Postgres> {
+  static openForRestore(options: Omit<PostgresOptions, 'timeoutMs' | 'isRestore' | 'onError'>): Promise<Postgres> {
     // A failed statement rejects by itself.
     const settings = { timeoutMs: 60_000, isRestore: true, onError: () => undefined }
     return Postgres.open({ ...options, ...settings })
@@ -117,9 +111,7 @@ export class Postgres extends Connection implements Sql {
    */
   protected execute<Row extends QueryResultRow>(text: string, values?: unknown[]) {
     const { pool, limitMs } = this.#transactions
-    return withClient(pool, limitMs, (client, leftMs) =>
-      client.query<Row>(limited(leftMs, text, values)),
-    )
+    return withClient(pool, limitMs, (client, leftMs) => client.query<Row>(limited(leftMs, text, values)))
   }
 
   /**
@@ -184,9 +176,7 @@ export class Postgres extends Connection implements Sql {
 
   async #readTime() {
     const askedAt = performance.now()
-    const [row] = await this.query<{ ms: number }>(
-      'select (extract(epoch from clock_timestamp()) * 1000)::bigint ms',
-    )
+    const [row] = await this.query<{ ms: number }>('select (extract(epoch from clock_timestamp()) * 1000)::bigint ms')
     const at = performance.now()
     // The way of the answer explains a small difference.
     if (row && Math.abs(row.ms - this.now()) > at - askedAt) this.#time = { ms: row.ms, at }

@@ -15,8 +15,7 @@ export class Probe {
 
   constructor(options: ProbeOptions) {
     this.#options = options
-    if (options.intervalMs !== undefined)
-      this.#timer = setInterval(() => void this.run(), options.intervalMs).unref()
+    if (options.intervalMs !== undefined) this.#timer = setInterval(() => void this.run(), options.intervalMs).unref()
   }
 
   /** Checks now, or joins the running check. Does not throw. */

@@ -2,12 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool, PoolClient } from 'pg'
-import {
-  DatabaseUnavailableError,
-  isOutcomeCertain,
-  OutcomeUnknownError,
-  translateError,
-} from '../errors.ts'
+import { DatabaseUnavailableError, isOutcomeCertain, OutcomeUnknownError, translateError } from '../errors.ts'
 import { name, sql } from '../sql/sql.ts'
 import { acquire, ClientConnection, type Connection, limited, withClient } from './connections.ts'
 
@@ -93,14 +88,9 @@ async function abandon(client: PoolClient, error: unknown): Promise<unknown> {
   return failure
 }
 
-async function lookUp(
-  { pool, schema }: TransactionOptions,
-  id: string,
-  cause: unknown,
-): Promise<boolean> {
+async function lookUp({ pool, schema }: TransactionOptions, id: string, cause: unknown): Promise<boolean> {
   const deadline = AbortSignal.timeout(lookupMs)
-  const ask = () =>
-    withClient(pool, lookupMs, (client) => isCommitted(new ClientConnection(client, schema), id))
+  const ask = () => withClient(pool, lookupMs, (client) => isCommitted(new ClientConnection(client, schema), id))
   const attempts = async () => {
     while (!deadline.aborted) {
       const found = await ask().catch(() => undefined)
@@ -121,8 +111,7 @@ const commits = name('commits')
  * COMMIT is lost, the row shows whether the transaction took effect. `pg_xact_status` is unsafe: after a crash PostgreSQL
  * reuses transaction ids that were not yet on disk, so it could report the outcome of another transaction.
  */
-const commitStatement = (schema: string, id: string) =>
-  `insert into ${schema}.commits (id) values ('${id}'); commit`
+const commitStatement = (schema: string, id: string) => `insert into ${schema}.commits (id) values ('${id}'); commit`
 
 /**
  * Whether the transaction took effect; waits while it is in progress. If not, this inserts its row, so that a late commit
@@ -133,9 +122,7 @@ async function isCommitted(connection: Connection, id: string): Promise<boolean>
     sql`insert into ${commits} (id, is_fence) values (${id}, true) on conflict (id) do nothing`,
   )
   if (inserted > 0) return false
-  const row = await connection.get<{ is_fence: boolean }>(
-    sql`select is_fence from ${commits} where id = ${id}`,
-  )
+  const row = await connection.get<{ is_fence: boolean }>(sql`select is_fence from ${commits} where id = ${id}`)
   return row?.is_fence === false
 }
 

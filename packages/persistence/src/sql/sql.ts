@@ -48,8 +48,7 @@ export const join = (parts: readonly unknown[], separator = ', '): Statement =>
   sql(['', ...parts.slice(1).map(() => separator), ''].slice(0, parts.length + 1), ...parts)
 
 /** Bound values for `in (…)`. An empty list matches nothing. */
-export const list = (values: readonly unknown[]): Statement =>
-  values.length === 0 ? sql`null` : join(values)
+export const list = (values: readonly unknown[]): Statement => (values.length === 0 ? sql`null` : join(values))
 
 /** Different SQL for each dialect, where no common form exists. */
 export const dialect =

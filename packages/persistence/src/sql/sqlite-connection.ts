@@ -43,9 +43,7 @@ export class Connection implements SqlTransaction {
     }
     // FULL: with the default of WAL, NORMAL, a power cut loses the last commits. Temporary tables in memory: in a
     // container only the data directory is writable. A small page cache: the kernel caches the file, too.
-    this.database.exec(
-      'pragma synchronous = FULL; pragma temp_store = MEMORY; pragma cache_size = -8000',
-    )
+    this.database.exec('pragma synchronous = FULL; pragma temp_store = MEMORY; pragma cache_size = -8000')
     this.database.function('now_ms', { directOnly: true }, options.now ?? Date.now)
   }
 
@@ -161,9 +159,7 @@ export class WriteAheadLog {
 
 /** Whether a commit failed in SQLite's fsync. */
 export const isFailedFlush = (error: unknown): boolean =>
-  error instanceof Error &&
-  'code' in error &&
-  /^SQLITE_IOERR_(?:DIR_)?FSYNC$/.test(String(error.code))
+  error instanceof Error && 'code' in error && /^SQLITE_IOERR_(?:DIR_)?FSYNC$/.test(String(error.code))
 
 /**
  * Checkpoints the log of an earlier process. Its fsync may have failed, and the kernel does not write those pages again;

@@ -1,10 +1,5 @@
 import type { Database } from 'better-sqlite3'
-import {
-  DatabaseFullError,
-  DatabaseUnavailableError,
-  DataDirError,
-  storageFailure,
-} from '../errors.ts'
+import { DatabaseFullError, DatabaseUnavailableError, DataDirError, storageFailure } from '../errors.ts'
 import { type Migrations, render, type Sql, type SqlTransaction, type Statement } from './sql.ts'
 import {
   Connection,
@@ -115,10 +110,7 @@ export class SqliteSql implements Sql {
     return this.transaction((transaction) => transaction.run(statement))
   }
 
-  transaction<T>(
-    work: (transaction: SqlTransaction) => Promise<T>,
-    synchronous: Synchronous = 'FULL',
-  ): Promise<T> {
+  transaction<T>(work: (transaction: SqlTransaction) => Promise<T>, synchronous: Synchronous = 'FULL'): Promise<T> {
     const { busyTimeoutMs = defaultBusyTimeoutMs } = this.#options
     // The deadline includes the time in the queue: a lock of another process delays each write by one time limit at most.
     const deadline = performance.now() + busyTimeoutMs
@@ -180,11 +172,7 @@ export class SqliteSql implements Sql {
     this.#writer.database.close()
   }
 
-  async #read<T>(
-    statement: Statement,
-    method: 'all' | 'get',
-    synchronous: Synchronous = 'FULL',
-  ): Promise<T> {
+  async #read<T>(statement: Statement, method: 'all' | 'get', synchronous: Synchronous = 'FULL'): Promise<T> {
     const { text, values } = render(statement, target)
     const isBusy = this.#writer.database.inTransaction
     if (!isBusy || this.#options.file !== ':memory:') {
@@ -198,10 +186,7 @@ export class SqliteSql implements Sql {
       }
     }
     // Waits for the transaction of a `:memory:` database; or a statement that writes, such as `insert … returning`.
-    return this.transaction(
-      async () => this.#writer.prepare(text)[method](...values) as T,
-      synchronous,
-    )
+    return this.transaction(async () => this.#writer.prepare(text)[method](...values) as T, synchronous)
   }
 
   // SQLite hides a failed fsync of automatic checkpoints, so only durable commits run them: their log has just been fsynced.
@@ -221,18 +206,14 @@ export class SqliteSql implements Sql {
   // A changing value: SQLite skips a write of the present one.
   #probe() {
     const { database } = this.#writer
-    return this.transaction(async () =>
-      database.pragma(`user_version = ${Math.floor(this.#known.at) % 2 ** 31}`),
-    )
+    return this.transaction(async () => database.pragma(`user_version = ${Math.floor(this.#known.at) % 2 ** 31}`))
   }
 
   readonly #checkFiles = () => {
     const replaced = this.#findReplaced()
     if (replaced === undefined) return
     this.#isIntact = false
-    throw new DatabaseUnavailableError(
-      new Error(`${replaced} was deleted or replaced, or cannot be read`),
-    )
+    throw new DatabaseUnavailableError(new Error(`${replaced} was deleted or replaced, or cannot be read`))
   }
 
   #noteFailure(error: unknown): unknown {
@@ -244,12 +225,8 @@ export class SqliteSql implements Sql {
 
 function migrateSqlite(database: Database, migrations: Migrations) {
   const migrate = database.transaction(() => {
-    database.exec(
-      'create table if not exists migrations (part text primary key, applied integer not null) strict',
-    )
-    const find = database.prepare<[string], { applied: number }>(
-      'select applied from migrations where part = ?',
-    )
+    database.exec('create table if not exists migrations (part text primary key, applied integer not null) strict')
+    const find = database.prepare<[string], { applied: number }>('select applied from migrations where part = ?')
     for (const [part, statements] of Object.entries(migrations)) {
       const applied = find.get(part)?.applied ?? 0
       if (applied > statements.length) throw newer()
@@ -257,9 +234,7 @@ function migrateSqlite(database: Database, migrations: Migrations) {
       for (const statement of statements.slice(applied)) {
         database.exec(typeof statement === 'string' ? statement : render(statement, target).text)
       }
-      database
-        .prepare('insert or replace into migrations values (?, ?)')
-        .run(part, statements.length)
+      database.prepare('insert or replace into migrations values (?, ?)').run(part, statements.length)
     }
   })
   migrate.immediate()

@@ -93,9 +93,7 @@ test('blobs that no backup needs any more are pruned', async () => {
   expect(removed).toBe(3)
   expect((await repository.snapshots()).length).toBe(1)
   for (const content of [small[1], large[1]])
-    expect(repository.has({ digest: digestOf(content ?? ''), size: content?.length ?? 0 })).toBe(
-      true,
-    )
+    expect(repository.has({ digest: digestOf(content ?? ''), size: content?.length ?? 0 })).toBe(true)
   expect(fs.existsSync(fileOf(backups, large[0] ?? Buffer.alloc(0)))).toBe(false)
 })
 
@@ -119,15 +117,11 @@ test('an interrupted backup is no backup, and the next one goes on where it stop
     },
   }
 
-  await expect(runBackup(interrupted, backups, { signal: controller.signal })).rejects.toThrow(
-    'stopped',
-  )
+  await expect(runBackup(interrupted, backups, { signal: controller.signal })).rejects.toThrow('stopped')
   await expect(runRestore({ dataDir: copy }, backups)).rejects.toThrow('no finished backup')
   await runBackup(store, backups)
 
-  expect(
-    fs.readdirSync(join(backups, 'snapshots')).filter((name) => name.endsWith('.partial')),
-  ).toEqual([])
+  expect(fs.readdirSync(join(backups, 'snapshots')).filter((name) => name.endsWith('.partial'))).toEqual([])
   await runRestore({ dataDir: copy }, backups, { verify: true })
 })
 
@@ -140,9 +134,7 @@ test('damaged blobs are named with their files, and left out on request', async 
   const refused = runBackup(store, backups)
 
   await expect(refused).rejects.toThrow('3 contents are damaged')
-  await expect(refused).rejects.toThrow(
-    `file 2: its content ${digestOf(small[1] ?? '')} is missing`,
-  )
+  await expect(refused).rejects.toThrow(`file 2: its content ${digestOf(small[1] ?? '')} is missing`)
   await expect(refused).rejects.toThrow(`${digestOf(large[0] ?? '')} has 7 bytes instead of 32769`)
   await expect(refused).rejects.toThrow(`${digestOf(large[1] ?? '')} has been altered`)
   const { damages, snapshot } = await runBackup(store, backups, { skipDamaged: true })
@@ -169,12 +161,9 @@ test('a backup that was altered later is refused; only --verify reads the bytes 
   await runBackup(store, backups, { verify: true })
   await runRestore({ dataDir: copy }, backups, { verify: true })
   fs.appendFileSync(join(snapshot.folder, 'items.ndjson.zst'), 'x')
-  fs.rmSync(
-    join(backups, 'snapshots', fs.readdirSync(join(backups, 'snapshots')).sort()[1] ?? ''),
-    {
-      recursive: true,
-    },
-  )
+  fs.rmSync(join(backups, 'snapshots', fs.readdirSync(join(backups, 'snapshots')).sort()[1] ?? ''), {
+    recursive: true,
+  })
   await expect(runRestore({ dataDir: `${copy}-2` }, backups)).rejects.toThrow('has been altered')
 })
 
@@ -183,9 +172,7 @@ test('nothing is overwritten: neither other files by a backup, nor a data direct
   await runBackup(store, backups)
 
   await expect(runBackup(store, outside)).rejects.toThrow('There is something else in')
-  await expect(runRestore({ dataDir: join(outside, 'data') }, backups)).rejects.toThrow(
-    'is not empty',
-  )
+  await expect(runRestore({ dataDir: join(outside, 'data') }, backups)).rejects.toThrow('is not empty')
   await expect(Repository.openWriter(backups, 'another')).rejects.toThrow(
     'This is a backup of the sample, not of the another',
   )

@@ -7,16 +7,16 @@ import { identity, name, readTables, runDataCommand, SqliteSql, sql } from '../.
 import { makeFolder } from '../support/archived-service.ts'
 
 /** Backs up the table `items` of a SQLite file; resolves with the exit status and what was written to standard error. */
-async function runBackup(
-  file: string,
-  { folder = join(makeFolder(), 'backups'), fault }: Fault = {},
-) {
+async function runBackup(file: string, { folder = join(makeFolder(), 'backups'), fault }: Fault = {}) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const never = () => Promise.reject(new Error('not used'))
   const status = await runDataCommand(
     {
-      ...{ name: 'sample', folders: [], openFolder: never },
-      ...{ openDatabaseSource: never, openDatabase: never },
+      name: 'sample',
+      folders: [],
+      openFolder: never,
+      openDatabaseSource: never,
+      openDatabase: never,
       async openFolderSource() {
         const database = new SqliteSql({ file, isReadOnly: true })
         return {
@@ -55,8 +55,7 @@ test('a backup onto a full disk that fails among the rows leaves nothing there',
 
   expect(found).toEqual({
     status: 1,
-    message:
-      'The disk is full: free space and try again (no space left on device). The partial copy was removed.\n',
+    message: 'The disk is full: free space and try again (no space left on device). The partial copy was removed.\n',
   })
   expect(fs.existsSync(folder)).toBe(false)
 })

@@ -51,9 +51,7 @@ test('an interrupted restore keeps services from starting, and is continued', as
   const { signal } = controller
   const first = runRestore({ ...target, onRows: stop }, backups, { signal })
   await expect(first).rejects.toThrow('stopped')
-  await expect(openInPostgres({ url, isRestore: false })).rejects.toThrow(
-    'was interrupted: run it again',
-  )
+  await expect(openInPostgres({ url, isRestore: false })).rejects.toThrow('was interrupted: run it again')
   await runRestore(target, backups)
 
   expect(await contentsOf({ ...shared })).toEqual(await contentsOf(store))

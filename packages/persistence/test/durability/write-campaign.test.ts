@@ -55,8 +55,7 @@ test(`${writes} transactions with cut COMMITs and crashes of the server: nothing
   await expect.poll(() => postgres.isAvailable).toBe(true)
   const rows = await postgres.query<{ id: number }>(`select id from ${schema}.items`)
   const stored = new Set(rows.map(({ id }) => id))
-  const idsOf = (outcome: Outcome) =>
-    [...outcomes].flatMap(([id, it]) => (it === outcome ? id : []))
+  const idsOf = (outcome: Outcome) => [...outcomes].flatMap(([id, it]) => (it === outcome ? id : []))
   process.stdout.write(
     `commits: ${idsOf('acknowledged').length} acknowledged, ${idsOf('refused').length} refused, ${idsOf('unknown').length} unknown\n`,
   )

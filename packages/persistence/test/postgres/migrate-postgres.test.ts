@@ -43,9 +43,7 @@ it('PostgreSQL before 15 is refused in one sentence', async () => {
   await using database = await testDatabase()
   await using admin = await openPostgres(database.directUrl)
   await admin.query('create schema old')
-  await admin.query(
-    `create function old.current_setting(text) returns text language sql as $$ select '140022' $$`,
-  )
+  await admin.query(`create function old.current_setting(text) returns text language sql as $$ select '140022' $$`)
   const url = new URL(database.directUrl)
   url.searchParams.set('options', '-c search_path=old,pg_catalog')
 

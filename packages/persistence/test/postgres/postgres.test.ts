@@ -68,9 +68,7 @@ describe('a PostgreSQL database', async () => {
 
     await using other = await open(database)
     const running = () =>
-      other.query(
-        "select 1 from pg_stat_activity where state = 'active' and query = 'select pg_sleep(60)'",
-      )
+      other.query("select 1 from pg_stat_activity where state = 'active' and query = 'select pg_sleep(60)'")
     await expect.poll(running).toEqual([])
   })
 })

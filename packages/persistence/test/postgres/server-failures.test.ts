@@ -43,9 +43,7 @@ describe('the server', () => {
 
   it('whose disk is full refuses the transaction as such', async () => {
     const full = postgres.transaction((transaction) =>
-      transaction.query(
-        `do $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$`,
-      ),
+      transaction.query(`do $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$`),
     )
 
     await expect(full).rejects.toThrow(DatabaseFullError)

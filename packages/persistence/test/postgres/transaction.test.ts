@@ -1,11 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { PostgresProxy } from '../../../../test/support/postgres/postgres-proxy.ts'
-import {
-  runOnServer,
-  type TestDatabase,
-  testDatabase,
-} from '../../../../test/support/postgres/test-database.ts'
+import { runOnServer, type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { DatabaseUnavailableError, OutcomeUnknownError, type Postgres } from '../../src/index.ts'
 import { runTransaction } from '../../src/postgres/transaction.ts'
 import { addItem, type Outcome, openPostgres, outcomeOf, schema } from '../support/postgres.ts'
@@ -28,10 +24,7 @@ describe('a connection that is cut', () => {
   })
   // Not through the pool: a connection of it that was cut while idle may not know that yet.
   const storedIds = async () => {
-    const rows = await runOnServer<{ id: number }>(
-      database.directUrl,
-      `select id from ${schema}.items`,
-    )
+    const rows = await runOnServer<{ id: number }>(database.directUrl, `select id from ${schema}.items`)
     return new Set(rows.map(({ id }) => id))
   }
   afterAll(async () => {
@@ -107,8 +100,7 @@ describe('a connection that is cut', () => {
 
     proxy.onCommit = undefined
     const stored = await storedIds()
-    const idsOf = (outcome: Outcome) =>
-      [...outcomes].flatMap(([each, it]) => (it === outcome ? each : []))
+    const idsOf = (outcome: Outcome) => [...outcomes].flatMap(([each, it]) => (it === outcome ? each : []))
     expect(idsOf('acknowledged').filter((each) => !stored.has(each))).toEqual([])
     expect(idsOf('refused').filter((each) => stored.has(each))).toEqual([])
   })
@@ -149,8 +141,7 @@ describe('a server that does not answer', () => {
 
     // On a busy machine the time limit may end a transaction before its COMMIT.
     let outcome: unknown
-    for (let id = 1; commits === 0; id += 1)
-      outcome = await addItem(postgres, id).catch((error: unknown) => error)
+    for (let id = 1; commits === 0; id += 1) outcome = await addItem(postgres, id).catch((error: unknown) => error)
 
     expect(outcome).toBeInstanceOf(OutcomeUnknownError)
 

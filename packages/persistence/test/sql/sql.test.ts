@@ -62,7 +62,11 @@ async function openSqlite(): Promise<Sql & AsyncDisposable> {
 async function openPostgres(): Promise<Sql & AsyncDisposable> {
   const { url, ...database } = await testDatabase()
   const postgres = await Postgres.open({
-    ...{ url, schema: 'sample', migrations, maxConnections: 4, timeoutMs: 150_000 },
+    url,
+    schema: 'sample',
+    migrations,
+    maxConnections: 4,
+    timeoutMs: 150_000,
     onError: () => undefined,
   })
   return Object.assign(postgres, {
@@ -84,18 +88,17 @@ describe.each([
     )
     expect(made).toMatchObject({ id: 1, label: "a'b", size: 9_007_199_254_740_991 })
     expect([...(made?.body ?? [])]).toEqual([0, 255])
-    expect(
-      await db.get(sql`select size > ${1} and ${true} = 1 as found from ${items}`),
-    ).toBeDefined()
+    expect(await db.get(sql`select size > ${1} and ${true} = 1 as found from ${items}`)).toBeDefined()
   })
 
   it('nests statements and expands lists', async () => {
     await using db = await open()
     await db.run(sql`insert into ${items} (label) values ('a'), ('b'), ('c')`)
     const condition = sql`label in (${list(['a', 'c'])})`
-    expect(await db.all(sql`select label from ${items} where ${condition} order by label`)).toEqual(
-      [{ label: 'a' }, { label: 'c' }],
-    )
+    expect(await db.all(sql`select label from ${items} where ${condition} order by label`)).toEqual([
+      { label: 'a' },
+      { label: 'c' },
+    ])
     expect(await db.all(sql`select label from ${items} where label in (${list([])})`)).toEqual([])
   })
 
@@ -229,8 +232,7 @@ describe('a SQLite database', () => {
       const db = new SqliteSql({ file, migrations })
       const handle = await open(file)
       const datasync = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'datasync')
-      const insert = () =>
-        db.unsynced.run(sql`insert into ${items} (label) values (${randomUUID()})`)
+      const insert = () => db.unsynced.run(sql`insert into ${items} (label) values (${randomUUID()})`)
       await insert()
       await Promise.all([db.flush(), db.flush(), db.flush()])
       expect(datasync).toHaveBeenCalledTimes(1)
@@ -270,8 +272,7 @@ describe('a SQLite database', () => {
 
       await expect(failFlush()).rejects.toThrow(DatabaseUnavailableError)
 
-      for (const each of [db, db.unsynced])
-        await expect(each.run(insert)).rejects.toThrow(DatabaseUnavailableError)
+      for (const each of [db, db.unsynced]) await expect(each.run(insert)).rejects.toThrow(DatabaseUnavailableError)
       expect(await db.all(count)).toEqual([{ count: 2 }])
       expect([db.isIntact, db.isAvailable]).toEqual([false, false])
       await db.close()

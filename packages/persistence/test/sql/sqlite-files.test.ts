@@ -84,9 +84,7 @@ it('is unavailable after a failed write, and available again after the next one'
   const pages = Number(db.database.pragma('page_count', { simple: true }))
   db.database.pragma(`max_page_count = ${pages}`)
 
-  await expect(
-    db.run(sql`insert into ${items} values (${Buffer.alloc(1_000_000)})`),
-  ).rejects.toThrow('full')
+  await expect(db.run(sql`insert into ${items} values (${Buffer.alloc(1_000_000)})`)).rejects.toThrow('full')
   const during = db.isAvailable
   db.database.pragma('max_page_count = 1000000')
   await db.run(insert)

@@ -50,8 +50,7 @@ const tables = [
   { name: 'files', key: ['path'] },
 ]
 
-export const digestOf = (content: string | Buffer) =>
-  createHash('sha256').update(content).digest('hex')
+export const digestOf = (content: string | Buffer) => createHash('sha256').update(content).digest('hex')
 
 export function makeFolder() {
   const folder = fs.mkdtempSync(join(tmpdir(), 'repository-'))
@@ -117,7 +116,11 @@ export async function openInPostgres({ url = '', isRestore = true } = {}) {
     url = created.url
   }
   const database = await Postgres.open({
-    ...{ url, maxConnections: 3, timeoutMs: 150_000, schema, isRestore },
+    url,
+    maxConnections: 3,
+    timeoutMs: 150_000,
+    schema,
+    isRestore,
     migrations: { ...migrations, ...users },
     onError: () => undefined,
   })
@@ -126,17 +129,11 @@ export async function openInPostgres({ url = '', isRestore = true } = {}) {
 }
 
 /** Adds items, of which the last is deleted, and files with these contents. */
-export async function fill(
-  { sql: database, blobs }: SampleStore,
-  count: number,
-  contents: Buffer[],
-) {
+export async function fill({ sql: database, blobs }: SampleStore, count: number, contents: Buffer[]) {
   await database.transaction(async (transaction) => {
     for (let id = 1; id <= count + 1; id += 1) {
       const item = [id % 7 ? `ä ${id}` : null, Buffer.from([0, id % 256])]
-      await transaction.run(
-        sql`insert into ${name('items')} (name, bytes) values (${item[0]}, ${item[1]})`,
-      )
+      await transaction.run(sql`insert into ${name('items')} (name, bytes) values (${item[0]}, ${item[1]})`)
     }
     await transaction.run(sql`delete from ${name('items')} where id = ${count + 1}`)
     await transaction.run(sql`insert into ${name('pages')} values (1, 2), (1, 1)`)
@@ -165,16 +162,15 @@ interface JobOptions {
 }
 
 const jobOf = ({ verify = false, skipDamaged = false, signal }: JobOptions) => ({
-  ...{ verify, skipDamaged, progress: new Progress(new PassThrough()) },
+  verify,
+  skipDamaged,
+  progress: new Progress(new PassThrough()),
   signal: signal ?? new AbortController().signal,
 })
 
 export async function runBackup(store: SampleStore, folder: string, options: JobOptions = {}) {
   using repository = await Repository.openWriter(folder, 'sample')
-  return await backUp({
-    ...{ service: 'sample', source: store.source, repository },
-    ...jobOf(options),
-  })
+  return await backUp({ service: 'sample', source: store.source, repository, ...jobOf(options) })
 }
 
 interface Target {
@@ -192,11 +188,7 @@ export async function runRestore(
   options: JobOptions = {},
 ) {
   const targetOf = (into: Sql) => ({
-    async write(
-      table: string,
-      rows: Row[],
-      backup: { open: (ref: BlobRef) => Promise<ReadableBlob | undefined> },
-    ) {
+    async write(table: string, rows: Row[], backup: { open: (ref: BlobRef) => Promise<ReadableBlob | undefined> }) {
       onRows?.(table, rows.length)
       if (table === 'files') {
         for (const row of rows) {
@@ -210,7 +202,10 @@ export async function runRestore(
   })
   const never = () => Promise.reject(new Error('no backup'))
   const service: ArchivedService = {
-    ...{ name: 'sample', folders: [], openFolderSource: never, openDatabaseSource: never },
+    name: 'sample',
+    folders: [],
+    openFolderSource: never,
+    openDatabaseSource: never,
     openFolder: async (into) => {
       const opened = new SqliteSql({ file: join(into, databaseName), migrations })
       return { ...targetOf(opened), [Symbol.asyncDispose]: () => opened.close() }

@@ -1,9 +1,4 @@
-import {
-  DatabaseUnavailableError,
-  OutcomeUnknownError,
-  Postgres,
-  type PostgresOptions,
-} from '../../src/index.ts'
+import { DatabaseUnavailableError, OutcomeUnknownError, Postgres, type PostgresOptions } from '../../src/index.ts'
 
 export const schema = 'sample'
 const migrations = { items: [`create table ${schema}.items (id int primary key)`] }
@@ -11,7 +6,11 @@ const migrations = { items: [`create table ${schema}.items (id int primary key)`
 /** A database with one table, `items`. */
 export async function openPostgres(url: string, options: Partial<PostgresOptions> = {}) {
   const postgres = await Postgres.open({
-    ...{ url, maxConnections: 2, timeoutMs: 150_000, schema, migrations },
+    url,
+    maxConnections: 2,
+    timeoutMs: 150_000,
+    schema,
+    migrations,
     onError: () => undefined,
     ...options,
   })

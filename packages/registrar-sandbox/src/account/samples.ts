@@ -17,12 +17,12 @@ export function makeSamples(now: number): DomainSketch[] {
 }
 
 /** A domain with the records of a text, one a line: name, type, TTL, preference of an MX record, address. */
-const sample = (
-  name: string,
-  term: Term,
-  records: string,
-  more: Omit<DomainSketch, 'name' | 'hosts'> = {},
-) => ({ name, term, hosts: records.split('\n').flatMap((line) => toHost(line, name)), ...more })
+const sample = (name: string, term: Term, records: string, more: Omit<DomainSketch, 'name' | 'hosts'> = {}) => ({
+  name,
+  term,
+  hosts: records.split('\n').flatMap((line) => toHost(line, name)),
+  ...more,
+})
 
 function toHost(line: string, domain: string): HostSketch[] {
   const [, name, type = '', ttl, mxPref = '10', address] =
@@ -105,7 +105,10 @@ const special = [
   sample('copperkettle.net', [720, 375], forwarded, { emailType: 'FWD', forwards }),
   sample('quietharbour.org', [12, 353], parked),
   sample('brightledger.io', [1100, 730], workspace, {
-    ...{ autoRenew: true, isPremium: true, dns: 'premium', emailType: 'GMAIL' },
+    autoRenew: true,
+    isPremium: true,
+    dns: 'premium',
+    emailType: 'GMAIL',
   }),
   sample('meadowpost.com', [400, 330], privateEmail, { emailType: 'OX' }),
   sample('oldmillpottery.com', [2900, 122], mxe, { emailType: 'MXE' }),
@@ -120,11 +123,14 @@ const special = [
     whenElsewhere: 'stale',
   }),
   sample('borrowed-plot.com', [60, 305], '@ A 1800 203.0.113.9\nwww CNAME 1800 DOMAIN.', {
-    ...{ owner: 'someone-else', isOwner: false, dns: 'free' },
+    owner: 'someone-else',
+    isOwner: false,
+    dns: 'free',
   }),
   // Readable, but not editable.
   sample('shared-orchard.com', [900, 195], '@ A 1800 192.0.2.140', {
-    ...{ owner: 'orchard-owner', isOwner: false },
+    owner: 'orchard-owner',
+    isOwner: false,
     rights: rights.filter((right) => right !== 'hosts' && right !== 'nameserver'),
   }),
   sample('locked-vault.com', [1500, 325], '@ A 1800 192.0.2.141', { isLocked: true }),

@@ -42,8 +42,7 @@ function toHost(
   { nextId, keepsMxPref }: Options,
 ): Host {
   const old = stored.get(keyOf(submitted))
-  if (old && storedForms.has(submitted.type) && isSame(submitted, old))
-    return { ...old, isDdns: false }
+  if (old && storedForms.has(submitted.type) && isSame(submitted, old)) return { ...old, isDdns: false }
   const entry = readEntry(submitted, domain.name)
   const twin = stored.get(keyOf(entry))
   if (twin && entry.type === 'MX' && keepsMxPref) entry.mxPref = twin.mxPref
@@ -107,9 +106,7 @@ const target: StoredForm = (address) => {
   return isTarget(absolute) ? absolute : undefined
 }
 
-const location = when(
-  (address) => address.length <= maxTargetLength && /^[a-z]+:\/\/[^\s<>"]+$/i.test(address),
-)
+const location = when((address) => address.length <= maxTargetLength && /^[a-z]+:\/\/[^\s<>"]+$/i.test(address))
 
 const storedForms = new Map<string, StoredForm>([
   ['A', when(isIPv4)],

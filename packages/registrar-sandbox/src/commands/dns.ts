@@ -44,9 +44,7 @@ export const dnsCommands: Commands = {
   'domains.dns.getEmailForwarding'(params, context) {
     const result = 'DomainEmailForwardingResult'
     const domain = findNamed(context, params, (Domain) => [element(result, { Domain })])
-    const forwards = domain.forwards.map(({ mailbox, to }) =>
-      element('Forward', { mailbox, ForwardTo: to }),
-    )
+    const forwards = domain.forwards.map(({ mailbox, to }) => element('Forward', { mailbox, ForwardTo: to }))
     return [element(result, { Domain: domain.name }, forwards)]
   },
 

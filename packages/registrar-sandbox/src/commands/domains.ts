@@ -192,19 +192,22 @@ function describeRights({ dns, isOwner, rights }: Domain): Element {
   return element('Modificationrights', { All: isAll }, content)
 }
 
-const prices = ['Registration', 'Renewal', 'Restore', 'Transfer'].map(
-  (each) => `Premium${each}Price`,
-)
+const prices = ['Registration', 'Renewal', 'Restore', 'Transfer'].map((each) => `Premium${each}Price`)
 const noPrices = Object.fromEntries([...prices, 'IcannFee', 'EapFee'].map((name) => [name, 0]))
 
-const isExpired = ({ expires }: Domain, now: number) =>
-  expires < new Date(now).toISOString().slice(0, 10)
+const isExpired = ({ expires }: Domain, now: number) => expires < new Date(now).toISOString().slice(0, 10)
 
 const describeListed = (domain: Domain, now: number) => ({
-  ...{ id: domain.id, name: domain.name, user: domain.owner, is_locked: domain.isLocked },
-  ...{ created_on: domain.created, expires_on: domain.expires },
-  ...{ is_expired: isExpired(domain, now), auto_renew: domain.autoRenew },
-  ...{ whois_guard: domain.whoisGuard, is_premium: domain.isPremium },
+  id: domain.id,
+  name: domain.name,
+  user: domain.owner,
+  is_locked: domain.isLocked,
+  created_on: domain.created,
+  expires_on: domain.expires,
+  is_expired: isExpired(domain, now),
+  auto_renew: domain.autoRenew,
+  whois_guard: domain.whoisGuard,
+  is_premium: domain.isPremium,
   uses_registrar_dns: usesOurDns(domain),
 })
 
@@ -213,20 +216,38 @@ const years = ['Register', 'Renew', 'Transfer'].flatMap((each) => [
   [`Max${each}Years`, each === 'Transfer' ? 1 : 10],
 ])
 const terms: Attributes = {
-  ...{ NonRealTime: false, ...Object.fromEntries(years) },
-  ...{ IsApiRegisterable: true, IsApiRenewable: true, IsApiTransferable: true },
-  ...{ IsEppRequired: true, IsDisableModContact: false, IsDisableWGAllot: false },
-  ...{ IsIncludeInExtendedSearchOnly: false, SequenceNumber: 5, Type: 'GTLD' },
-  ...{ IsSupportsIDN: true, Category: 'P' },
+  NonRealTime: false,
+  ...Object.fromEntries(years),
+  IsApiRegisterable: true,
+  IsApiRenewable: true,
+  IsApiTransferable: true,
+  IsEppRequired: true,
+  IsDisableModContact: false,
+  IsDisableWGAllot: false,
+  IsIncludeInExtendedSearchOnly: false,
+  SequenceNumber: 5,
+  Type: 'GTLD',
+  IsSupportsIDN: true,
+  Category: 'P',
 }
 
 function describeContact(role: string, owner: string, isReadOnly: boolean): Element {
   const fields = {
     OrganizationName: isReadOnly ? 'Privacy service of the sandbox' : 'Sandbox Ltd',
-    ...{ JobTitle: '', FirstName: 'Robin', LastName: 'Sample' },
-    ...{ Address1: '1 Example Street', Address2: '', City: 'Exampleton' },
-    ...{ StateProvince: 'EX', StateProvinceChoice: 'P', PostalCode: '00001', Country: 'US' },
-    ...{ Phone: '+1.5555550100', Fax: '', EmailAddress: `${owner}@mail.example`, PhoneExt: '' },
+    JobTitle: '',
+    FirstName: 'Robin',
+    LastName: 'Sample',
+    Address1: '1 Example Street',
+    Address2: '',
+    City: 'Exampleton',
+    StateProvince: 'EX',
+    StateProvinceChoice: 'P',
+    PostalCode: '00001',
+    Country: 'US',
+    Phone: '+1.5555550100',
+    Fax: '',
+    EmailAddress: `${owner}@mail.example`,
+    PhoneExt: '',
   }
   return element(role, { ReadOnly: isReadOnly }, leaves(fields))
 }

@@ -16,9 +16,7 @@ export type Answer = errors.Element[] | errors.ErrorResponse
 const commands: Commands = { ...domainCommands, ...dnsCommands }
 
 /** As the registrar spells them, by their lower-cased names. */
-const names = new Map(
-  Object.keys(commands).map((name) => [`namecheap.${name}`.toLowerCase(), name]),
-)
+const names = new Map(Object.keys(commands).map((name) => [`namecheap.${name}`.toLowerCase(), name]))
 
 export function execute(params: Params, context: Context & Access): Answer {
   try {
@@ -41,8 +39,7 @@ export function render({ command: requested }: Params, answer: Answer, now: numb
 
 function authenticate(params: Params, { apiUser, apiKey, allowedIps }: Access): void {
   const { accessRefused, keyRefused } = errors
-  const missing = (number: string) => (name: string) =>
-    accessRefused(number, `Parameter ${name} is missing`)
+  const missing = (number: string) => (name: string) => accessRefused(number, `Parameter ${name} is missing`)
   const isUser = (name: string) => name.toLowerCase() === apiUser.toLowerCase()
   const user = params.require('ApiUser', missing('1010101'))
   const key = params.require('ApiKey', keyRefused)

@@ -10,11 +10,7 @@ export interface Element {
   content: string | Element[]
 }
 
-export function element(
-  name: string,
-  attributes: Attributes = {},
-  content: string | Element[] = [],
-): Element {
+export function element(name: string, attributes: Attributes = {}, content: string | Element[] = []): Element {
   return { name, attributes, content }
 }
 
@@ -38,22 +34,17 @@ export class ErrorResponse extends Error {
 }
 
 /** A refusal of the caller, whatever the command. */
-export const accessRefused = (number: string, message: string) =>
-  new ErrorResponse(number, message, { isGlobal: true })
+export const accessRefused = (number: string, message: string) => new ErrorResponse(number, message, { isGlobal: true })
 
-export const keyRefused = () =>
-  accessRefused('1011102', 'The API key is not valid, or API access is not enabled')
+export const keyRefused = () => accessRefused('1011102', 'The API key is not valid, or API access is not enabled')
 export const commandMissing = () => accessRefused('1010104', 'Parameter Command is missing')
 
-export const domainMissing = (parameter: string) =>
-  new ErrorResponse('2010166', `Parameter ${parameter} is missing`)
+export const domainMissing = (parameter: string) => new ErrorResponse('2010166', `Parameter ${parameter} is missing`)
 export const domainNotFound = (skeleton: Element[] = []) =>
   new ErrorResponse('2019166', 'Domain name not found', { skeleton })
-export const domainNotEditable = () =>
-  new ErrorResponse('2030166', 'Edit permission for this domain is not given')
+export const domainNotEditable = () => new ErrorResponse('2030166', 'Edit permission for this domain is not given')
 
-export const parameterMissing = (parameter: string) =>
-  new ErrorResponse('2010288', `Parameter ${parameter} is missing`)
+export const parameterMissing = (parameter: string) => new ErrorResponse('2010288', `Parameter ${parameter} is missing`)
 export const parameterInvalid = (parameter: string, reason: string) =>
   new ErrorResponse('2011288', `Parameter ${parameter} is invalid: ${reason}`)
 
@@ -76,11 +67,7 @@ export function renderAnswer(envelope: Envelope, answer: Element[] | ErrorRespon
   const requested = isGlobal ? '' : envelope.requested.toLowerCase()
   const result = answer instanceof ErrorResponse ? skeleton : answer
   const parts = [
-    element(
-      'Errors',
-      {},
-      refusal && [element('Error', { Number: refusal.number }, refusal.message)],
-    ),
+    element('Errors', {}, refusal && [element('Error', { Number: refusal.number }, refusal.message)]),
     element('Warnings'),
     element('RequestedCommand', {}, requested),
     ...(command ? [element('CommandResponse', { Type: command }, result)] : []),

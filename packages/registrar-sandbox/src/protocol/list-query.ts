@@ -19,8 +19,7 @@ export function readListQuery(params: Params): ListQuery {
   const listType = oneOf(listTypes, params.get('ListType') ?? 'ALL')
   if (!listType) throw new ErrorResponse('2011169', 'Parameter ListType is invalid')
   const searchTerm = params.get('SearchTerm')
-  if ((searchTerm ?? '').length > 70)
-    throw new ErrorResponse('2011170', 'Parameter SearchTerm is too long')
+  if ((searchTerm ?? '').length > 70) throw new ErrorResponse('2011170', 'Parameter SearchTerm is too long')
   const page = readNumber(params.get('Page') ?? '1', 1, Number.MAX_SAFE_INTEGER)
   if (page === undefined) throw new ErrorResponse('2011171', 'Parameter Page is invalid')
   const pageSize = readNumber(params.get('PageSize') ?? '20', 10, 100)
@@ -43,19 +42,14 @@ function readNumber(text: string, min: number, max: number): number | undefined 
 }
 
 /** Sorts by a key, then by name; domains of unknown date come last. */
-export function sortDomains<Entry extends Listed>(
-  domains: readonly Entry[],
-  sortBy: ListQuery['sortBy'],
-): Entry[] {
+export function sortDomains<Entry extends Listed>(domains: readonly Entry[], sortBy: ListQuery['sortBy']): Entry[] {
   const dates = sortBy.startsWith('EXPIRE') ? 'expires_on' : 'created_on'
   const field = sortBy.startsWith('NAME') ? 'name' : dates
   const sign = sortBy.endsWith('_DESC') ? -1 : 1
   return domains.toSorted((one, other) => {
     const [left, right] = [one[field], other[field]]
     const order =
-      left === null || right === null
-        ? Number(left === null) - Number(right === null)
-        : sign * compare(left, right)
+      left === null || right === null ? Number(left === null) - Number(right === null) : sign * compare(left, right)
     return order || compare(one.name, other.name)
   })
 }

@@ -1,11 +1,4 @@
-import {
-  type Attributes,
-  domainNotFound,
-  type Element,
-  ErrorResponse,
-  element,
-  leaves,
-} from './answer.ts'
+import { type Attributes, domainNotFound, type Element, ErrorResponse, element, leaves } from './answer.ts'
 
 // The results of the commands, as the registrar was recorded to give them. An absent value is an absent attribute.
 
@@ -92,9 +85,7 @@ const describeHost = (host: HostRow) => ({
 export const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
 export const sortHosts = <Row extends HostRow>(hosts: Row[]): Row[] =>
-  hosts.toSorted(
-    (a, b) => compare(a.type, b.type) || compare(a.name, b.name) || a.hostId - b.hostId,
-  )
+  hosts.toSorted((a, b) => compare(a.type, b.type) || compare(a.name, b.name) || a.hostId - b.hostId)
 
 /** namecheap.domains.dns.getHosts: Domain, EmailType and IsUsingOurDNS, and the rows. */
 export const hostsResult = (zone: Attributes, hosts: HostRow[]): Element[] => [
@@ -111,25 +102,17 @@ export const setHostsResult = (domain: string): Element[] => [
 
 /** namecheap.domains.dns.getList: Domain, IsUsingOurDNS and IsPremiumDNS. */
 export const nameserversResult = (attributes: Attributes, nameservers: string[]): Element[] => [
-  element(
-    'DomainDNSGetListResult',
-    { ...attributes, IsUsingFreeDNS: false },
-    nameservers.map(nameserver),
-  ),
+  element('DomainDNSGetListResult', { ...attributes, IsUsingFreeDNS: false }, nameservers.map(nameserver)),
 ]
 
 /** Refusals of the zone commands for a domain that is not in this account. */
 export const unknownZone = {
-  getHosts: (Domain: string) =>
-    domainNotFound(hostsResult({ Domain, EmailType: '', IsUsingOurDNS: false }, [])),
+  getHosts: (Domain: string) => domainNotFound(hostsResult({ Domain, EmailType: '', IsUsingOurDNS: false }, [])),
   setHosts: (Domain: string) =>
     domainNotFound([
-      element('DomainDNSSetHostsResult', { Domain, EmailType: '', IsSuccess: false }, [
-        element('Warnings'),
-      ]),
+      element('DomainDNSSetHostsResult', { Domain, EmailType: '', IsSuccess: false }, [element('Warnings')]),
     ]),
-  getList: (Domain: string) =>
-    domainNotFound([element('DomainDNSGetListResult', { Domain, IsUsingOurDNS: false })]),
+  getList: (Domain: string) => domainNotFound([element('DomainDNSGetListResult', { Domain, IsUsingOurDNS: false })]),
 }
 
 /** A domain as getInfo describes it. */

@@ -100,10 +100,7 @@ export type Breakage = Exclude<Fault, Slow>
 export const FaultList = z.strictObject({ faults: z.array(Fault).min(1).max(100) })
 
 /** The faults of a call, of the pending ones: a delay, one other fault, or both; and what is pending then. */
-export function takeFaults(
-  pending: Fault[],
-  { command, domain }: { command: string; domain: string | undefined },
-) {
+export function takeFaults(pending: Fault[], { command, domain }: { command: string; domain: string | undefined }) {
   const taken: { slow?: Slow; broken?: Breakage } = {}
   const rest = pending.flatMap((fault) => {
     if ((fault.command ?? command) !== command) return [fault]
@@ -135,8 +132,7 @@ export function sendXml(reply: ServerResponse, body: string, fault?: Breakage): 
   else if (fault.kind === 'hang') hang(reply, Buffer.from(body), fault.at)
   else if (fault.kind === 'junk') flood(reply, fault.mib)
   else if (fault.kind === 'html') send(reply, fault.status, 'text/html; charset=utf-8', page)
-  else if (fault.kind === 'status')
-    send(reply, fault.status, 'text/plain; charset=utf-8', fault.message)
+  else if (fault.kind === 'status') send(reply, fault.status, 'text/plain; charset=utf-8', fault.message)
   else send(reply, 200, xml, altered[fault.kind]?.(body) ?? body)
 }
 
@@ -145,8 +141,7 @@ const altered: Partial<Record<Breakage['kind'], (body: string) => string>> = {
   no_close: (body) => body.slice(0, body.lastIndexOf('</ApiResponse>')),
   no_email_type: (body) => body.replace(/ EmailType="[^"]*"/, ''),
   is_success_false: (body) => body.replace(/ (IsSuccess|Updated)="true"/, ' $1="false"'),
-  status_error_without_errors: (body) =>
-    body.replace('<ApiResponse Status="OK"', '<ApiResponse Status="ERROR"'),
+  status_error_without_errors: (body) => body.replace('<ApiResponse Status="OK"', '<ApiResponse Status="ERROR"'),
   doctype: (body) =>
     body
       .replace('<ApiResponse', '<!DOCTYPE ApiResponse [<!ENTITY who "SANDBOX99">]>\r\n$&')
@@ -154,11 +149,7 @@ const altered: Partial<Record<Breakage['kind'], (body: string) => string>> = {
 }
 
 // Bypasses Node's framing, which does not let a body end early.
-function cut(
-  { socket }: ServerResponse,
-  body: Buffer,
-  { at, framing }: Extract<Breakage, { kind: 'cut' }>,
-): void {
+function cut({ socket }: ServerResponse, body: Buffer, { at, framing }: Extract<Breakage, { kind: 'cut' }>): void {
   const length = framing === 'length' ? `Content-Length: ${body.length}\r\n` : ''
   socket?.write(`HTTP/1.1 200 OK\r\nContent-Type: ${xml}\r\n${length}Connection: close\r\n\r\n`)
   socket?.end(body.subarray(0, at ?? body.length / 2))

@@ -1,8 +1,7 @@
 const lengths = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 }
 
 /** `20/minute,700/hour,8000/day`, or `off`. */
-export const ratePattern =
-  /^(off|\d+\/(second|minute|hour|day)(, *\d+\/(second|minute|hour|day))*)$/
+export const ratePattern = /^(off|\d+\/(second|minute|hour|day)(, *\d+\/(second|minute|hour|day))*)$/
 
 /** Counts the calls of one account in sliding windows. Refused calls are not counted. */
 export class RateLimit {

@@ -128,8 +128,13 @@ export class Registrar {
     const { now, delayMs } = this.#options
     const { command, domain } = params
     const call: Call = {
-      ...{ command, domain, at: now(), method, params: params.withoutKey() },
-      ...{ outcome: 'under way', fault: undefined },
+      command,
+      domain,
+      at: now(),
+      method,
+      params: params.withoutKey(),
+      outcome: 'under way',
+      fault: undefined,
     }
     this.calls.push(call)
     if (this.calls.length > maxCalls) this.calls.shift()

@@ -1,9 +1,4 @@
-import Fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type FastifyRequest,
-  LogController,
-} from 'fastify'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { Params } from '../protocol/parameters.ts'
 import { FaultList, send } from './faults.ts'
 import type { Registrar } from './registrar.ts'
@@ -11,10 +6,7 @@ import type { Registrar } from './registrar.ts'
 const maxFormBytes = 8 * 1024 * 1024
 
 /** The HTTP server: the registrar's API, and endpoints for tests and developers. Does not listen yet. */
-export function buildServer(
-  registrar: Registrar,
-  log: FastifyBaseLogger | undefined,
-): FastifyInstance {
+export function buildServer(registrar: Registrar, log: FastifyBaseLogger | undefined): FastifyInstance {
   const app = Fastify({
     ...(log ? { loggerInstance: log } : {}),
     // URLs are not logged: a GET carries the API key.

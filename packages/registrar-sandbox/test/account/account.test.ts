@@ -29,9 +29,7 @@ test('a write is in the file before its answer, and no temporary file remains', 
   await using registrar = await start({ file })
 
   await Promise.all(
-    ['one', 'two', 'three'].map((Address) =>
-      registrar.setHosts(name, [{ HostName: '@', RecordType: 'TXT', Address }]),
-    ),
+    ['one', 'two', 'three'].map((Address) => registrar.setHosts(name, [{ HostName: '@', RecordType: 'TXT', Address }])),
   )
 
   const last = registrar.sandbox.zone(name).hosts[0]?.address

@@ -16,18 +16,15 @@ test.each([
   ['MXE', 'NONE'],
   ['OX', 'NONE'],
   ['GMAIL', 'NONE'],
-] as const)(
-  'a %s zone written without an email type becomes %s and has no MX',
-  async (before, after) => {
-    await using registrar = await own({ emailType: before })
+] as const)('a %s zone written without an email type becomes %s and has no MX', async (before, after) => {
+  await using registrar = await own({ emailType: before })
 
-    await registrar.setHosts(name, [plain, mx, mxe])
+  await registrar.setHosts(name, [plain, mx, mxe])
 
-    const { emailType, hosts } = registrar.sandbox.zone(name)
-    expect(emailType).toBe(after)
-    expect(hosts.map(({ type }) => type)).toEqual(['A'])
-  },
-)
+  const { emailType, hosts } = registrar.sandbox.zone(name)
+  expect(emailType).toBe(after)
+  expect(hosts.map(({ type }) => type)).toEqual(['A'])
+})
 
 test.each(types)('the email type %s is kept when it is sent', async (EmailType) => {
   await using registrar = await own({ emailType: 'FWD' })

@@ -5,49 +5,22 @@ const name = 'zone-under-test.com'
 const hosts = [{ name: '@', type: 'A', address: '192.0.2.1' }]
 
 test.each([
-  [
-    { HostName: 'WWW', RecordType: 'a', Address: '192.0.2.1' },
-    ['www', 'A', '192.0.2.1', '10', '1800'],
-  ],
+  [{ HostName: 'WWW', RecordType: 'a', Address: '192.0.2.1' }, ['www', 'A', '192.0.2.1', '10', '1800']],
   [{ HostName: '', RecordType: 'A', Address: '192.0.2.1' }, ['@', 'A', '192.0.2.1', '10', '1800']],
-  [
-    { HostName: 'a', RecordType: 'CNAME', Address: 'b.com' },
-    ['a', 'CNAME', 'b.com.', '10', '1800'],
-  ],
-  [
-    { HostName: 'a', RecordType: 'CNAME', Address: 'b.com.' },
-    ['a', 'CNAME', 'b.com.', '10', '1800'],
-  ],
-  [
-    { HostName: '@', RecordType: 'ALIAS', Address: 'b.com' },
-    ['@', 'ALIAS', 'b.com.', '10', '1800'],
-  ],
-  [
-    { HostName: 'n', RecordType: 'NS', Address: 'ns.b.com' },
-    ['n', 'NS', 'ns.b.com.', '10', '1800'],
-  ],
+  [{ HostName: 'a', RecordType: 'CNAME', Address: 'b.com' }, ['a', 'CNAME', 'b.com.', '10', '1800']],
+  [{ HostName: 'a', RecordType: 'CNAME', Address: 'b.com.' }, ['a', 'CNAME', 'b.com.', '10', '1800']],
+  [{ HostName: '@', RecordType: 'ALIAS', Address: 'b.com' }, ['@', 'ALIAS', 'b.com.', '10', '1800']],
+  [{ HostName: 'n', RecordType: 'NS', Address: 'ns.b.com' }, ['n', 'NS', 'ns.b.com.', '10', '1800']],
   [{ HostName: '@', RecordType: 'MX', Address: 'm.b.com' }, ['@', 'MX', 'm.b.com.', '10', '1800']],
-  [
-    { HostName: '@', RecordType: 'MX', Address: 'm.b.com', MXPref: '0' },
-    ['@', 'MX', 'm.b.com.', '0', '1800'],
-  ],
-  [
-    { HostName: 'a', RecordType: 'A', Address: '192.0.2.1', MXPref: '33' },
-    ['a', 'A', '192.0.2.1', '10', '1800'],
-  ],
+  [{ HostName: '@', RecordType: 'MX', Address: 'm.b.com', MXPref: '0' }, ['@', 'MX', 'm.b.com.', '0', '1800']],
+  [{ HostName: 'a', RecordType: 'A', Address: '192.0.2.1', MXPref: '33' }, ['a', 'A', '192.0.2.1', '10', '1800']],
   [{ HostName: 'a', RecordType: 'TXT', Address: 'x', TTL: '60' }, ['a', 'TXT', 'x', '10', '60']],
   [
     { HostName: 'a', RecordType: 'TXT', Address: '\u{1f600}'.repeat(2500) },
     ['a', 'TXT', '\u{1f600}'.repeat(2500), '10', '1800'],
   ],
-  [
-    { HostName: 'a', RecordType: 'TXT', Address: '1e3', TTL: '60000' },
-    ['a', 'TXT', '1e3', '10', '60000'],
-  ],
-  [
-    { HostName: '@', RecordType: 'CAA', Address: '0 issue ca.com' },
-    ['@', 'CAA', '0 issue "ca.com"', '10', '1800'],
-  ],
+  [{ HostName: 'a', RecordType: 'TXT', Address: '1e3', TTL: '60000' }, ['a', 'TXT', '1e3', '10', '60000']],
+  [{ HostName: '@', RecordType: 'CAA', Address: '0 issue ca.com' }, ['@', 'CAA', '0 issue "ca.com"', '10', '1800']],
   [
     { HostName: '@', RecordType: 'CAA', Address: '0 issue "ca.com; validationmethods=dns-01"' },
     ['@', 'CAA', '0 issue "ca.com; validationmethods=dns-01"', '10', '1800'],
@@ -60,14 +33,8 @@ test.each([
     },
     ['@', 'CAA', '128 issuewild "ca.com; accounturi=https://x/1?a=b"', '10', '1800'],
   ],
-  [
-    { HostName: '@', RecordType: 'CAA', Address: '0 issue ";"' },
-    ['@', 'CAA', '0 issue ";"', '10', '1800'],
-  ],
-  [
-    { HostName: '*', RecordType: 'AAAA', Address: '2001:DB8::1' },
-    ['*', 'AAAA', '2001:DB8::1', '10', '1800'],
-  ],
+  [{ HostName: '@', RecordType: 'CAA', Address: '0 issue ";"' }, ['@', 'CAA', '0 issue ";"', '10', '1800']],
+  [{ HostName: '*', RecordType: 'AAAA', Address: '2001:DB8::1' }, ['*', 'AAAA', '2001:DB8::1', '10', '1800']],
   [
     { HostName: '_a._tcp', RecordType: 'URL301', Address: 'https://b.com/?q=1' },
     ['_a._tcp', 'URL301', 'https://b.com/?q=1', '10', '1800'],

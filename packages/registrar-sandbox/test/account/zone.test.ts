@@ -128,9 +128,7 @@ test('the dynamic DNS flag and SRV rows do not survive a setHosts', async () => 
   const domain = 'home-observatory.net'
   const before = registrar.sandbox.zone(domain).hosts
 
-  await registrar.setHosts(domain, [
-    { HostName: 'dome', RecordType: 'A', Address: '192.0.2.200', TTL: '60' },
-  ])
+  await registrar.setHosts(domain, [{ HostName: 'dome', RecordType: 'A', Address: '192.0.2.200', TTL: '60' }])
 
   const after = registrar.sandbox.zone(domain).hosts
   expect(before.map(({ type, isDdns }) => [type, isDdns])).toContainEqual(['A', true])

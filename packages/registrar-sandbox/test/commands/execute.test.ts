@@ -15,8 +15,7 @@ const volatile = [
   [/<ExecutionTime>\d+(\.\d{1,3})?</, '<ExecutionTime><'],
 ] as const
 
-const mask = (body: string) =>
-  volatile.reduce((text, [pattern, substitute]) => text.replace(pattern, substitute), body)
+const mask = (body: string) => volatile.reduce((text, [pattern, substitute]) => text.replace(pattern, substitute), body)
 
 // Only the tags and the names of the attributes, each line once.
 const shapeOf = (body: string) => [
@@ -55,18 +54,15 @@ if (names.length > 0) {
     ['domains.dns.getHosts', { SLD: 'quietharbour', TLD: 'org' }],
     ['domains.getInfo', { DomainName: 'quietharbour.org' }],
     ['domains.getList', { SearchTerm: 'field' }],
-  ])(
-    'an answer of %s has the recorded elements, attributes, order and line ends',
-    async (command, params) => {
-      await using registrar = await start()
+  ])('an answer of %s has the recorded elements, attributes, order and line ends', async (command, params) => {
+    await using registrar = await start()
 
-      const answer = await registrar.send({ Command: `namecheap.${command}`, ...params })
+    const answer = await registrar.send({ Command: `namecheap.${command}`, ...params })
 
-      const known = names.filter((name) => name.startsWith(`${command}.OK`))
-      const shapes = known.map((name) => shapeOf(readFileSync(join(folder, name), 'utf8')))
-      expect(shapes).toContainEqual(shapeOf(answer.body))
-    },
-  )
+    const known = names.filter((name) => name.startsWith(`${command}.OK`))
+    const shapes = known.map((name) => shapeOf(readFileSync(join(folder, name), 'utf8')))
+    expect(shapes).toContainEqual(shapeOf(answer.body))
+  })
 } else {
   test(`there are no recordings at ${folder}, so none were compared`, () => {
     expect(names).toEqual([])
@@ -114,14 +110,7 @@ test('GET and POST give the same answer', async () => {
 
 test('any value survives the round trip through XML', async () => {
   await using registrar = await start()
-  const values = [
-    'a"b&c<d>e\'f',
-    '  two  spaces ',
-    'tab\tcr\rlf\nend',
-    '+/=%;#',
-    'žluťoučký 🐎',
-    '&quot;',
-  ]
+  const values = ['a"b&c<d>e\'f', '  two  spaces ', 'tab\tcr\rlf\nend', '+/=%;#', 'žluťoučký 🐎', '&quot;']
 
   await registrar.setHosts(
     'quietharbour.org',

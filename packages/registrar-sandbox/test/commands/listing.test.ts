@@ -20,8 +20,7 @@ const many = Array.from({ length: 45 }, (_, index) => ({
 
 const paging = (answer: { first: (name: string) => Node; list: (name: string) => Node[] }) =>
   ['TotalItems', 'CurrentPage', 'PageSize'].map((name) => Number(answer.first(name).text))
-const namesOf = (answer: { list: (name: string) => Node[] }) =>
-  answer.list('Domain').map((domain) => domain['@Name'])
+const namesOf = (answer: { list: (name: string) => Node[] }) => answer.list('Domain').map((domain) => domain['@Name'])
 
 test.each([
   ['NAME', ['ant.net', 'bee.com', 'cow.org', 'dog.com', 'eel.com', 'far.com']],
@@ -58,11 +57,7 @@ test('a search finds the term anywhere in a name, in any case', async () => {
     ['O', '.net', 'nothing'].map((SearchTerm) => registrar.call('domains.getList', { SearchTerm })),
   )
 
-  expect(answers.map(namesOf)).toEqual([
-    ['bee.com', 'cow.org', 'dog.com', 'eel.com', 'far.com'],
-    ['ant.net'],
-    [],
-  ])
+  expect(answers.map(namesOf)).toEqual([['bee.com', 'cow.org', 'dog.com', 'eel.com', 'far.com'], ['ant.net'], []])
 })
 
 test.each([
@@ -133,21 +128,18 @@ test.each([
   ['borrowed-plot.com', { '@IsOwner': 'false' }, 'FreeDNS', 'No Email Service'],
   ['brightledger.io', { '@IsPremium': 'true' }, 'PREMIUM', 'GMAIL'],
   ['farwood.dev', { '@OwnerName': 'tester' }, 'CUSTOM', 'No Email Service'],
-])(
-  'the info on %s tells its status and who serves its names',
-  async (name, result, provider, mail) => {
-    await using registrar = await start()
+])('the info on %s tells its status and who serves its names', async (name, result, provider, mail) => {
+  await using registrar = await start()
 
-    const answer = await registrar.call('domains.getInfo', { DomainName: name })
+  const answer = await registrar.call('domains.getInfo', { DomainName: name })
 
-    expect(answer.first('DomainGetInfoResult')).toMatchObject(result)
-    expect(answer.first('DnsDetails')).toMatchObject({
-      '@ProviderType': provider,
-      '@EmailType': mail,
-      '@HostCount': String(registrar.sandbox.zone(name).hosts.length),
-    })
-  },
-)
+  expect(answer.first('DomainGetInfoResult')).toMatchObject(result)
+  expect(answer.first('DnsDetails')).toMatchObject({
+    '@ProviderType': provider,
+    '@EmailType': mail,
+    '@HostCount': String(registrar.sandbox.zone(name).hosts.length),
+  })
+})
 
 test('a shared domain lists the granted rights', async () => {
   await using registrar = await start()
@@ -181,7 +173,5 @@ test('balances and suffixes are available', async () => {
   const tlds = await registrar.call('domains.getTldList')
 
   expect(balances.first('UserGetBalancesResult')).toMatchObject({ '@Currency': 'USD' })
-  expect(tlds.list('Tld').map((tld) => tld['@Name'])).toEqual(
-    expect.arrayContaining(['com', 'co.uk']),
-  )
+  expect(tlds.list('Tld').map((tld) => tld['@Name'])).toEqual(expect.arrayContaining(['com', 'co.uk']))
 })

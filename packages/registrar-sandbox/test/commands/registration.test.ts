@@ -72,11 +72,7 @@ test('a page size out of range is 2013275 with an empty list and zero paging', a
 
   expect(answer.errors).toEqual([['2013275', 'Parameter PageSize is OutOfRange']])
   expect(answer.list('DomainGetListResult')).toHaveLength(1)
-  expect(['TotalItems', 'CurrentPage', 'PageSize'].map((name) => answer.first(name).text)).toEqual([
-    '0',
-    '0',
-    '0',
-  ])
+  expect(['TotalItems', 'CurrentPage', 'PageSize'].map((name) => answer.first(name).text)).toEqual(['0', '0', '0'])
 })
 
 test('getTldList describes suffixes as documented', async () => {

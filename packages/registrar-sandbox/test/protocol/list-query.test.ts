@@ -3,7 +3,11 @@ import { isOfType, type ListQuery, sortDomains } from '../../src/protocol/list-q
 import type { Listed } from '../../src/protocol/results.ts'
 
 const entry = (name: string, fields: Partial<Listed> = {}): Listed => ({
-  ...{ name, created_on: null, expires_on: null, is_expired: null, ...fields },
+  name,
+  created_on: null,
+  expires_on: null,
+  is_expired: null,
+  ...fields,
 })
 
 const domains = [

@@ -20,22 +20,19 @@ test.each([
   ['no client address', { ClientIp: '' }, '1010105'],
   ['an IPv6 client address', { ClientIp: '::1' }, '1011105'],
   ['an address that is not allowed', { ClientIp: '192.0.2.1' }, '1011150'],
-])(
-  'a caller with %s is turned away without a word on the command',
-  async (_case, change, number) => {
-    await using registrar = await start()
+])('a caller with %s is turned away without a word on the command', async (_case, change, number) => {
+  await using registrar = await start()
 
-    const answer = await exchange(registrar.sandbox.url, 'POST', { ...whole, ...change })
+  const answer = await exchange(registrar.sandbox.url, 'POST', { ...whole, ...change })
 
-    const { status, errors, command, hasResponse } = read(answer.body)
-    expect({ status, errors, command, hasResponse }).toEqual({
-      status: 'ERROR',
-      errors: [[number, expect.any(String)]],
-      command: '',
-      hasResponse: false,
-    })
-  },
-)
+  const { status, errors, command, hasResponse } = read(answer.body)
+  expect({ status, errors, command, hasResponse }).toEqual({
+    status: 'ERROR',
+    errors: [[number, expect.any(String)]],
+    command: '',
+    hasResponse: false,
+  })
+})
 
 test('an allowed address is accepted, and any address with *', async () => {
   await using strict = await start({ allowedIps: ['192.0.2.7'] })

@@ -11,8 +11,7 @@ const sethosts = {
   Address1: 'written',
 }
 type Registrar = Awaited<ReturnType<typeof start>>
-const isWritten = ({ sandbox }: Registrar) =>
-  sandbox.zone(name).hosts.some(({ address }) => address === 'written')
+const isWritten = ({ sandbox }: Registrar) => sandbox.zone(name).hosts.some(({ address }) => address === 'written')
 
 test.each([
   ['reset', false],
@@ -62,21 +61,18 @@ test('hang starts an answer and ends only with the sandbox', async () => {
 test.each([
   ['before', false],
   ['after', true],
-] as const)(
-  'slow waits %s the command is carried out (was it written: %s)',
-  async (when, written) => {
-    await using registrar = await start()
-    registrar.sandbox.fault({ kind: 'slow', ms: 600_000, when })
+] as const)('slow waits %s the command is carried out (was it written: %s)', async (when, written) => {
+  await using registrar = await start()
+  registrar.sandbox.fault({ kind: 'slow', ms: 600_000, when })
 
-    const outcome = expect(registrar.send(sethosts)).rejects.toThrow()
-    await expect.poll(() => registrar.sandbox.calls[0]?.outcome).toBe('under way')
-    await expect.poll(() => isWritten(registrar)).toBe(written)
-    await registrar.sandbox.close()
+  const outcome = expect(registrar.send(sethosts)).rejects.toThrow()
+  await expect.poll(() => registrar.sandbox.calls[0]?.outcome).toBe('under way')
+  await expect.poll(() => isWritten(registrar)).toBe(written)
+  await registrar.sandbox.close()
 
-    await outcome
-    expect(isWritten(registrar)).toBe(written)
-  },
-)
+  await outcome
+  expect(isWritten(registrar)).toBe(written)
+})
 
 test('a slow call goes on when the faults are cleared, and later ones are not delayed', async () => {
   await using registrar = await start()
@@ -108,12 +104,7 @@ test.each([
   [{ kind: 'status' }, 405, 'text/plain; charset=utf-8', /^Too many requests$/],
   [{ kind: 'status', status: 502, message: '' }, 502, 'text/plain; charset=utf-8', /^$/],
   [{ kind: 'error' }, 200, 'text/xml; charset=utf-8', /<Error Number="500000">Too many requests</],
-  [
-    { kind: 'is_success_false' },
-    200,
-    'text/xml; charset=utf-8',
-    /Status="OK"[\s\S]*IsSuccess="false"/,
-  ],
+  [{ kind: 'is_success_false' }, 200, 'text/xml; charset=utf-8', /Status="OK"[\s\S]*IsSuccess="false"/],
   [{ kind: 'ignored' }, 200, 'text/xml; charset=utf-8', /Status="OK"[\s\S]*IsSuccess="true"/],
 ] as const)('%o answers with its page and writes nothing', async (fault, status, type, pattern) => {
   await using registrar = await start()
@@ -133,10 +124,7 @@ test.each([
   [{ kind: 'no_close' }, /<\/ExecutionTime>\r\n$/],
   [{ kind: 'wrong_command' }, /<RequestedCommand>namecheap.users.getbalances</],
   [{ kind: 'wrong_command', answer: 'namecheap.domains.dns.getHosts' }, /EmailType="NONE"/],
-  [
-    { kind: 'status_error_without_errors' },
-    /Status="ERROR"[\s\S]*<Errors \/>[\s\S]*IsSuccess="true"/,
-  ],
+  [{ kind: 'status_error_without_errors' }, /Status="ERROR"[\s\S]*<Errors \/>[\s\S]*IsSuccess="true"/],
   [{ kind: 'doctype' }, /<!DOCTYPE ApiResponse \[<!ENTITY who[\s\S]*<Server>&who;</],
 ] as const)('%o carries the write out and does not say so properly', async (fault, pattern) => {
   await using registrar = await start()
@@ -164,9 +152,7 @@ test('junk starts like an answer and continues for the given MiB', async () => {
 
   const answer = await registrar.send(gethosts)
 
-  expect(answer.body).toMatch(
-    /^<\?xml version="1\.0" encoding="utf-8"\?>\r\n<ApiResponse Status="OK">/,
-  )
+  expect(answer.body).toMatch(/^<\?xml version="1\.0" encoding="utf-8"\?>\r\n<ApiResponse Status="OK">/)
   expect(answer.body.length).toBeGreaterThan(3 * 1024 * 1024)
 })
 
@@ -211,9 +197,7 @@ test('faults and calls are managed over HTTP too', async () => {
   const listed = await (await fetch(calls)).json()
   const forgotten = await fetch(calls, { method: 'DELETE' })
 
-  expect([posted.status, struck.status, cleared.status, forgotten.status]).toEqual([
-    201, 418, 204, 204,
-  ])
+  expect([posted.status, struck.status, cleared.status, forgotten.status]).toEqual([201, 418, 204, 204])
   expect(left).toMatchObject({ faults: [{ kind: 'lost' }] })
   expect(listed).toMatchObject({ calls: [{ domain: name, outcome: 'ok', fault: 'status' }] })
   expect([registrar.sandbox.faults, registrar.sandbox.calls]).toEqual([[], []])

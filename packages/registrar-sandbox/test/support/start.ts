@@ -96,9 +96,7 @@ export function split(domain: string) {
 
 /** Numbers the rows from 1, as setHosts wants them. */
 export function number(rows: Record<string, string>[]): Record<string, string> {
-  const pairs = rows.flatMap((row, index) =>
-    Object.entries(row).map(([name, value]) => [`${name}${index + 1}`, value]),
-  )
+  const pairs = rows.flatMap((row, index) => Object.entries(row).map(([name, value]) => [`${name}${index + 1}`, value]))
   return Object.fromEntries(pairs)
 }
 

@@ -74,17 +74,13 @@ export async function* readArchive(
 ): AsyncGenerator<ArchiveEntry> {
   const type = archiveTypeOf(head)
   if (type === 'zip') return yield* readZip(await spool(limited(chunks, limits)))
-  if (type === 'tar')
-    return yield* readTar(limited(chunks, limits), 'it is no tar, zip, gzip or zstd')
+  if (type === 'tar') return yield* readTar(limited(chunks, limits), 'it is no tar, zip, gzip or zstd')
   const decoder = type === 'gzip' ? createGunzip() : createZstdDecompress()
   yield* readTar(limited(decompress(chunks, decoder), limits), `the ${type} holds no tar`)
 }
 
 // Rejects a decompression bomb while it streams.
-async function* limited(
-  chunks: AsyncIterable<Buffer>,
-  { maxBytes, maxFiles }: Omit<ReadOptions, 'spool'>,
-) {
+async function* limited(chunks: AsyncIterable<Buffer>, { maxBytes, maxFiles }: Omit<ReadOptions, 'spool'>) {
   let left = maxBytes + overheadBytes + maxFiles * entryBytes
   for await (const chunk of chunks) {
     left -= chunk.length
@@ -108,10 +104,7 @@ async function* decompress(chunks: AsyncIterable<Buffer>, decoder: Transform) {
 }
 
 /** `otherwise`: the fault of bytes that do not begin as a tar. */
-async function* readTar(
-  chunks: AsyncIterable<Buffer>,
-  otherwise: string,
-): AsyncGenerator<ArchiveEntry> {
+async function* readTar(chunks: AsyncIterable<Buffer>, otherwise: string): AsyncGenerator<ArchiveEntry> {
   const unpacked = extract({ allowUnknownFormat: true } as never) // Missing in its types: accepts tars older than POSIX.
   const tail = { bytes: 0, zeros: 0 }
   const source = Readable.from(measureZeros(chunks, tail))
@@ -150,10 +143,7 @@ function kindOf({ type, pax }: Header): ArchiveEntry['kind'] {
   return (type === 'file' || type === 'contiguous-file') && !isSparse ? 'file' : 'other'
 }
 
-async function* measureZeros(
-  chunks: AsyncIterable<Buffer>,
-  tail: { bytes: number; zeros: number },
-) {
+async function* measureZeros(chunks: AsyncIterable<Buffer>, tail: { bytes: number; zeros: number }) {
   for await (const chunk of chunks) {
     let zeros = 0
     while (zeros < chunk.length && chunk[chunk.length - 1 - zeros] === 0) zeros += 1
@@ -199,8 +189,7 @@ async function cutPadding(file: string): Promise<void> {
   const at = tail.lastIndexOf('PK\x05\x06')
   if (at === -1 || at + endBytes > length) return
   const end = at + endBytes + tail.readUInt16LE(at + endBytes - 2)
-  if (end < length && tail.subarray(end).every((byte) => byte === 0))
-    await handle.truncate(size - length + end)
+  if (end < length && tail.subarray(end).every((byte) => byte === 0)) await handle.truncate(size - length + end)
 }
 
 const endBytes = 22
@@ -238,6 +227,4 @@ async function* withFaults(chunks: AsyncIterable<Buffer>, name: string) {
 
 /** Maps library errors to `invalid_archive`; an `HttpError` has only passed through the library. */
 const faultOf = (error: unknown, name?: string) =>
-  error instanceof HttpError
-    ? error
-    : invalidArchive(error instanceof Error ? error.message : String(error), name)
+  error instanceof HttpError ? error : invalidArchive(error instanceof Error ? error.message : String(error), name)

@@ -8,11 +8,7 @@ export const maxSmallBytes = 32_768
 
 /** The path of a blob, or of its compressed form, below `blobs`. */
 export const blobPathOf = (digest: string, form: ContentCoding = 'identity') =>
-  [
-    digest.slice(0, 2),
-    digest.slice(2, 4),
-    form === 'identity' ? digest : `${digest}.${form}`,
-  ] as const
+  [digest.slice(0, 2), digest.slice(2, 4), form === 'identity' ? digest : `${digest}.${form}`] as const
 
 /** Group-readable for a proxy that sends files itself (docs/proxy.md); the mode of the data folder excludes others. */
 export const blobMode = 0o640

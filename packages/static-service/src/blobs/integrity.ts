@@ -68,9 +68,7 @@ export class Verifier {
     if (stamp === undefined) return matches(blob, expected, coding)
     if (this.#known.isVerified({ digest, coding, stamp })) return true
     const key = `${digest}.${coding}.${stamp}`
-    const running =
-      this.#running.get(key) ??
-      matches(blob, expected, coding).finally(() => this.#running.delete(key))
+    const running = this.#running.get(key) ?? matches(blob, expected, coding).finally(() => this.#running.delete(key))
     this.#running.set(key, running)
     const isRight = await running
     if (isRight) this.#known.recordVerified({ digest, coding, stamp })
@@ -87,11 +85,7 @@ async function matches(blob: OpenBlob, { digest, size }: StoredBlob, coding: Con
  * SHA-256 digest of decoded bytes; undefined if they cannot be decoded. Decodes in the thread pool, to at most `size`
  * bytes; hashes on this thread.
  */
-export async function hashBytes(
-  bytes: Buffer,
-  coding: ContentCoding,
-  size: number,
-): Promise<string | undefined> {
+export async function hashBytes(bytes: Buffer, coding: ContentCoding, size: number): Promise<string | undefined> {
   if (coding === 'identity') return hashOnce('sha256', bytes)
   try {
     // Bounded: damaged bytes could decode to any size.

@@ -99,8 +99,7 @@ export class StagingFile {
     await this.#writing
     // The mtime is part of the recorded stamp, so fsync includes it. Resumed files are flushed per request: without mtime.
     const isNew = this.#options.resumeAt === undefined
-    if (isFlushed)
-      await (isNew ? handle.sync() : handle.datasync()).catch((error) => this.#fail(error))
+    if (isFlushed) await (isNew ? handle.sync() : handle.datasync()).catch((error) => this.#fail(error))
     await this.#flushing
     if (this.#failure) throw this.#failure
   }

@@ -14,13 +14,7 @@ import { rowOf } from './changes/loaded-files.ts'
 import { addPast } from './changes/past-rows.ts'
 import { loadFiles, writeChanges } from './changes/stored-rows.ts'
 import { insertInto, selected, toRow } from './records.ts'
-import {
-  type FileRow,
-  fileColumns,
-  pastColumns,
-  type VersionRow,
-  versionColumns,
-} from './tables.ts'
+import { type FileRow, fileColumns, pastColumns, type VersionRow, versionColumns } from './tables.ts'
 
 const eachFile = selected({ ...fileColumns, changeId: 'bigint' })
 
@@ -47,10 +41,7 @@ export const readCatalog = (transaction: SqlTransaction): Table[] => readTables(
  * Inserts rows that `readCatalog` returned unchanged, and counts them. Keeps existing rows, so that an interrupted
  * restore can be repeated.
  */
-export async function importRows(
-  group: Group,
-  { table, rows }: { table: string; rows: Row[] },
-): Promise<void> {
+export async function importRows(group: Group, { table, rows }: { table: string; rows: Row[] }): Promise<void> {
   const { transaction } = group
   // They are as `readCatalog` has read them.
   if (table === 'files') await importFiles(group, rows as unknown as ImportedFile[])
@@ -95,10 +86,6 @@ async function importVersions(transaction: SqlTransaction, rows: VersionRow[]) {
 async function continueAfter(transaction: SqlTransaction, row: Row) {
   const { last_change: change, last_changed_at: at } = row
   const catalog = name('catalog')
-  await transaction.run(
-    sql`update ${catalog} set last_change = ${change} where last_change < ${change}`,
-  )
-  await transaction.run(
-    sql`update ${catalog} set last_changed_at = ${at} where last_changed_at < ${at}`,
-  )
+  await transaction.run(sql`update ${catalog} set last_change = ${change} where last_change < ${change}`)
+  await transaction.run(sql`update ${catalog} set last_changed_at = ${at} where last_changed_at < ${at}`)
 }

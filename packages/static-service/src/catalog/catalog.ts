@@ -1,21 +1,10 @@
 import { HttpError } from '@domains-and-files/http'
-import {
-  DatabaseFullError,
-  DatabaseUnavailableError,
-  name,
-  type Sql,
-  sql,
-} from '@domains-and-files/persistence'
+import { DatabaseFullError, DatabaseUnavailableError, name, type Sql, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../files/file-path.ts'
 import { GroupCommit } from '../sqlite/worker-commits.ts'
 import { BackgroundChanges } from './background-changes.ts'
 import { nobody } from './changes/change-entry.ts'
-import {
-  type CatalogCommand,
-  type CatalogWrites,
-  type Committed,
-  catalogWrites,
-} from './changes/change-groups.ts'
+import { type CatalogCommand, type CatalogWrites, type Committed, catalogWrites } from './changes/change-groups.ts'
 import type { DirectoryChange } from './changes/directory-changes.ts'
 import type { DirectoryMove } from './changes/file-changes.ts'
 import type { CatalogOptions, Removed } from './changes/group.ts'
@@ -57,17 +46,11 @@ export abstract class Catalog {
   readonly #background: BackgroundChanges
 
   /** `commit`: as `ChangeGroups.commit`. */
-  constructor(
-    database: Sql,
-    { history }: CatalogOptions,
-    commit: (commands: CatalogCommand[]) => Promise<Committed>,
-  ) {
+  constructor(database: Sql, { history }: CatalogOptions, commit: (commands: CatalogCommand[]) => Promise<Committed>) {
     this.database = database
     this.#commits = new GroupCommit(
       async (commands) => this.#report(commands, await commit(commands)),
-      (error) =>
-        error instanceof DatabaseUnavailableError ||
-        (error instanceof HttpError && error.status === 503),
+      (error) => error instanceof DatabaseUnavailableError || (error instanceof HttpError && error.status === 503),
     )
     this.writes = catalogWrites((command, size) => this.#commits.submit(command, size))
     this.#background = new BackgroundChanges({ database, history, writes: this.writes })
@@ -107,22 +90,16 @@ export abstract class Catalog {
 
   /** Whether a current or past file has this digest. */
   async isReferenced(digest: string): Promise<boolean> {
-    const found = await this.database.get(
-      sql`select 1 from ${name('blobs')} where digest = ${digest}`,
-    )
+    const found = await this.database.get(sql`select 1 from ${name('blobs')} where digest = ${digest}`)
     return found !== undefined
   }
 
   newestVersion(): Promise<VersionRow | undefined> {
-    return this.database.get(
-      sql`select ${versionRow} from ${name('versions')} order by id desc limit 1`,
-    )
+    return this.database.get(sql`select ${versionRow} from ${name('versions')} order by id desc limit 1`)
   }
 
   findVersion(version: string): Promise<VersionRow | undefined> {
-    return this.database.get(
-      sql`select ${versionRow} from ${name('versions')} where version = ${version}`,
-    )
+    return this.database.get(sql`select ${versionRow} from ${name('versions')} where version = ${version}`)
   }
 
   /** The paths of current and past files with this digest, in order. */

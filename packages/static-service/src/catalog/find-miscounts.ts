@@ -1,10 +1,4 @@
-import {
-  dialect,
-  name,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
+import { dialect, name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 
 export interface Miscount {
   /** The path of a file, or the name of another damaged row. */

@@ -81,10 +81,7 @@ export const orders = Object.fromEntries(
   ]),
 ) as Record<OrderName, Order>
 
-function orderBy(
-  column: Column,
-  { isDescending, reversed }: { isDescending: boolean; reversed: OrderName },
-): Order {
+function orderBy(column: Column, { isDescending, reversed }: { isDescending: boolean; reversed: OrderName }): Order {
   const columns: Column[] = column === 'path' || column === 'name' ? [column] : [column, 'path']
   const valuesOf = (row: SortedFile) => columns.map((each) => values[each](row))
   const later = isDescending ? '<' : '>'

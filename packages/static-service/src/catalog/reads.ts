@@ -1,22 +1,8 @@
-import {
-  join,
-  name,
-  type Sql,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
+import { join, name, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { Category } from '../files/media-type.ts'
 import { keptPath } from './changes/past-rows.ts'
 import { listChanges, readChange } from './history/change-log.ts'
-import {
-  changeAt,
-  fileAt,
-  lastDeployed,
-  listAt,
-  readDiff,
-  readStates,
-} from './history/past-files.ts'
+import { changeAt, fileAt, lastDeployed, listAt, readDiff, readStates } from './history/past-files.ts'
 import type { FileList, ListQuery } from './list-query.ts'
 import { readTree } from './listing/directory-tree.ts'
 import { FileListing } from './listing/list-files.ts'
@@ -25,10 +11,22 @@ import { among, below } from './records.ts'
 import { listVersions } from './versions.ts'
 
 const queries = {
-  ...{ tree: readTree, usage: readUsage, openTree, treePage: readTreePage },
-  ...{ versions: listVersions, changes: listChanges, change: readChange, changeAt },
-  ...{ states: readStates, fileAt, listAt, diff: readDiff, lastDeployed },
-  ...{ contentPrefixes, contents, contentSizes },
+  tree: readTree,
+  usage: readUsage,
+  openTree,
+  treePage: readTreePage,
+  versions: listVersions,
+  changes: listChanges,
+  change: readChange,
+  changeAt,
+  states: readStates,
+  fileAt,
+  listAt,
+  diff: readDiff,
+  lastDeployed,
+  contentPrefixes,
+  contents,
+  contentSizes,
 }
 
 /** Queries that take longer than a look-up: in SQLite they run in a thread of their own. */
@@ -39,10 +37,7 @@ export type CatalogReads = {
 } & { list: (query: ListQuery) => Promise<FileList> }
 
 export function catalogReads(database: Sql): CatalogReads {
-  const bound = Object.entries(queries).map(([name, query]) => [
-    name,
-    (input: never) => query(database, input),
-  ])
+  const bound = Object.entries(queries).map(([name, query]) => [name, (input: never) => query(database, input)])
   return { ...Object.fromEntries(bound), list: new FileListing(database).list }
 }
 
@@ -103,7 +98,10 @@ function readUsage(
       select coalesce(sum(size), 0) bytes from ${name('blobs')} where refs = 0 and digest in (
         select digest from ${name('past_files')} where ${below(directory)})`)
     return {
-      ...{ ...totals, categories, storedSize: stored?.bytes ?? 0, pastSize: past?.bytes ?? 0 },
+      ...totals,
+      categories,
+      storedSize: stored?.bytes ?? 0,
+      pastSize: past?.bytes ?? 0,
       totalFiles: categories.reduce((sum, { fileCount }) => sum + fileCount, 0),
       totalSize: categories.reduce((sum, { totalSize }) => sum + totalSize, 0),
     }

@@ -32,8 +32,7 @@ export const columnsIn = (columns: Columns) =>
     return { member, column, type }
   })
 
-export const columnNames = (columns: Columns): Statement =>
-  text(...columnsIn(columns).map(({ column }) => column))
+export const columnNames = (columns: Columns): Statement => text(...columnsIn(columns).map(({ column }) => column))
 
 /** The columns as members of a row. */
 export const selected = (columns: Columns): Statement =>
@@ -74,11 +73,7 @@ export function insertInto(table: string, columns: Columns, onConflict = '') {
 }
 
 /** `on conflict` clause: updates these columns of an existing row with this key, by default to the new values. */
-export function orSet(
-  key: string,
-  columns: Columns,
-  to = (column: string) => `excluded.${column}`,
-) {
+export function orSet(key: string, columns: Columns, to = (column: string) => `excluded.${column}`) {
   const set = columnsIn(columns).map(({ column }) => `${column} = ${to(column)}`)
   return `on conflict (${key}) do update set ${set.join(', ')}`
 }
@@ -94,10 +89,7 @@ export function* pieces<Row>(rows: readonly Row[], size = pieceSize): Generator<
 export type Writer = Pick<SqlTransaction, 'dialect' | 'run'>
 
 /** Runs the statements of `work`; in PostgreSQL eight per round trip. None may touch a row of another one. */
-export async function runTogether(
-  transaction: SqlTransaction,
-  work: (writer: Writer) => Promise<void>,
-): Promise<void> {
+export async function runTogether(transaction: SqlTransaction, work: (writer: Writer) => Promise<void>): Promise<void> {
   if (transaction.dialect === 'sqlite') return work(transaction)
   const parts: Statement[] = []
   await work({ dialect: 'postgres', run: async (statement) => parts.push(statement) })
@@ -126,11 +118,7 @@ export interface Page<Row, Position> {
 export async function readPage<Row extends object, Position>(
   database: Pick<SqlTransaction, 'all' | 'get'>,
   { page, pageSize, after }: PageQuery<Position>,
-  {
-    from,
-    all,
-    positionOf,
-  }: { from: Statement; all: Statement; positionOf: (row: Row) => Position },
+  { from, all, positionOf }: { from: Statement; all: Statement; positionOf: (row: Row) => Position },
 ): Promise<Page<Row, Position>> {
   const skip = after === undefined ? (page - 1) * pageSize : 0
   const found = await database.all<Row>(sql`${from} limit ${pageSize + 1} offset ${skip}`)
@@ -167,9 +155,7 @@ export function jsonObject(fields: Record<string, string>): Statement {
 
 /** A row that was read as it is stored. */
 export const toRow = <Of extends Columns>(columns: Of, row: Row) =>
-  Object.fromEntries(
-    columnsIn(columns).map(({ member, column }) => [member, row[column]]),
-  ) as RowOf<Of>
+  Object.fromEntries(columnsIn(columns).map(({ member, column }) => [member, row[column]])) as RowOf<Of>
 
 /** A row with these columns as a JSON object. */
 export const jsonRow = (columns: Columns): Statement =>

@@ -32,7 +32,9 @@ export type StoredFile = FileRow & RowOf<typeof storedColumns>
 /** A row of `past_files`. */
 export const pastColumns = columns({
   ...fileColumns,
-  ...{ changeId: 'bigint', endedBy: 'bigint', endedAt: 'text' },
+  changeId: 'bigint',
+  endedBy: 'bigint',
+  endedAt: 'text',
 })
 
 export const directoryColumns = columns({
@@ -46,7 +48,10 @@ export type DirectoryCounts = RowOf<typeof directoryColumns>
 
 /** Counts of current and past files per blob. */
 export const blobColumns = columns({
-  ...{ digest: 'text', size: 'bigint', refs: 'bigint', past: 'bigint' },
+  digest: 'text',
+  size: 'bigint',
+  refs: 'bigint',
+  past: 'bigint',
 })
 
 export type BlobReferences = RowOf<typeof blobColumns>
@@ -60,22 +65,41 @@ export const categoryColumns = columns({
 
 /** A version record. Its files are as its change left them; `filesKept` is 1, or 0 once some of them have been pruned. */
 export const versionColumns = columns({
-  ...{ id: 'bigint', version: 'text', changelog: 'text', createdBy: 'text', createdAt: 'text' },
-  ...{ changeId: 'bigint', filesKept: 'bigint' },
+  id: 'bigint',
+  version: 'text',
+  changelog: 'text',
+  createdBy: 'text',
+  createdAt: 'text',
+  changeId: 'bigint',
+  filesKept: 'bigint',
 })
 
 export type VersionRow = RowOf<typeof versionColumns>
 
 /** A `ChangeEntry`; its paths are JSON. */
 export const entryColumns = columns({
-  ...{ id: 'bigint', at: 'text', by: 'changed_by text', token: 'text', requestId: 'text' },
-  ...{ action: 'text', prefix: 'text', version: 'text', added: 'bigint', replaced: 'bigint' },
-  ...{ removed: 'bigint', bytes: 'bigint', paths: 'text' },
+  id: 'bigint',
+  at: 'text',
+  by: 'changed_by text',
+  token: 'text',
+  requestId: 'text',
+  action: 'text',
+  prefix: 'text',
+  version: 'text',
+  added: 'bigint',
+  replaced: 'bigint',
+  removed: 'bigint',
+  bytes: 'bigint',
+  paths: 'text',
 })
 
 /** A file before and after a change; the states are JSON. */
 export const changedColumns = columns({
-  ...{ changeId: 'bigint', path: 'text', beforeChange: 'bigint', before: 'text', after: 'text' },
+  changeId: 'bigint',
+  path: 'text',
+  beforeChange: 'bigint',
+  before: 'text',
+  after: 'text',
 })
 
 /** A file as a change found or left it. */

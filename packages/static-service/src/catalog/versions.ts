@@ -67,7 +67,4 @@ export async function listVersions(
 
 // In a stream, the decoder holds back the part of a character at the end.
 const cutUtf8 = (text: string) =>
-  new TextDecoder('utf-8', { ignoreBOM: true }).decode(
-    Buffer.from(text).subarray(0, maxListedBytes),
-    { stream: true },
-  )
+  new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.from(text).subarray(0, maxListedBytes), { stream: true })

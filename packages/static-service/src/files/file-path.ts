@@ -92,14 +92,12 @@ function findReason(path: string, segments: string[]): string | undefined {
   if (path === '') return 'it is empty'
   if (path.endsWith('/')) return 'it ends with a slash'
   if (Buffer.byteLength(path) > maxPathBytes) return `it has more than ${maxPathBytes} bytes`
-  if (forbidden.test(path))
-    return 'it contains a backslash, a control character or a bidirectional override'
+  if (forbidden.test(path)) return 'it contains a backslash, a control character or a bidirectional override'
   if (segments.length > maxSegments) return `it has more than ${maxSegments} segments`
   for (const segment of segments) {
     if (segment === '') return 'a segment is empty'
     if (segment === '.' || segment === '..') return 'a segment is . or ..'
-    if (Buffer.byteLength(segment) > maxSegmentBytes)
-      return `a segment has more than ${maxSegmentBytes} bytes`
+    if (Buffer.byteLength(segment) > maxSegmentBytes) return `a segment has more than ${maxSegmentBytes} bytes`
   }
   return undefined
 }

@@ -15,10 +15,7 @@ export const headLength = 4100
  * Media type of a file: from the extension of its name, else from its first bytes, else `application/octet-stream`.
  * The Content-Type that a client sends is ignored.
  */
-export async function contentTypeOf(
-  name: string,
-  head: Uint8Array = new Uint8Array(),
-): Promise<string> {
+export async function contentTypeOf(name: string, head: Uint8Array = new Uint8Array()): Promise<string> {
   const known = typeByName(name)
   if (known) return known
   const extension = extname(name).toLowerCase()
@@ -55,9 +52,7 @@ export function categoryOf(contentType: string): Category {
 
 /** Whether files of a media type compress well. */
 export const isCompressible = (contentType: string) =>
-  contentType.startsWith('text/') ||
-  /\+(?:json|xml|text|yaml)$/.test(contentType) ||
-  compressible.has(contentType)
+  contentType.startsWith('text/') || /\+(?:json|xml|text|yaml)$/.test(contentType) || compressible.has(contentType)
 
 // The detector may throw on a damaged file. Loaded lazily: most names have a known extension.
 async function detect(head: Uint8Array): Promise<string | undefined> {
@@ -124,9 +119,7 @@ const table = new Map<string, Category>([
   ['text/n3', 'data'],
   ['text/x-vcard', 'document'],
   ...categories.flatMap((category) =>
-    (listed[category]?.split(' ') ?? []).map(
-      (subtype) => [`application/${subtype}`, category] as const,
-    ),
+    (listed[category]?.split(' ') ?? []).map((subtype) => [`application/${subtype}`, category] as const),
   ),
 ])
 

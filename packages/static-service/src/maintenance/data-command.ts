@@ -1,11 +1,5 @@
 import { existsSync } from 'node:fs'
-import {
-  authTables,
-  exportUsers,
-  importUsers,
-  openAuthFile,
-  readAuthFolder,
-} from '@domains-and-files/auth'
+import { authTables, exportUsers, importUsers, openAuthFile, readAuthFolder } from '@domains-and-files/auth'
 import { webhookMigrations, webhookTables } from '@domains-and-files/events'
 import {
   allEnded,
@@ -30,14 +24,7 @@ import { holdGarbage } from '../blobs/s3/garbage-sweep.ts'
 import { readCatalog, restoredTables } from '../catalog/archive.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import { sharedTables, sharingTables } from '../sharing/tables.ts'
-import {
-  openFolder,
-  openShared,
-  refusalOf,
-  type SharedStores,
-  type Stores,
-  throwExplained,
-} from './stores.ts'
+import { openFolder, openShared, refusalOf, type SharedStores, type Stores, throwExplained } from './stores.ts'
 
 // Compressed forms are not backed up: the service makes them again on demand.
 
@@ -98,8 +85,7 @@ function explained(blob: OpenBlob | undefined): ReadableBlob | undefined {
   return (
     blob && {
       size: blob.size,
-      read: (start, length) =>
-        blob.read(start, length).catch((error) => throwExplained(refusalOf(error) ?? error)),
+      read: (start, length) => blob.read(start, length).catch((error) => throwExplained(refusalOf(error) ?? error)),
       [Symbol.asyncDispose]: () => blob[Symbol.asyncDispose](),
     }
   )
@@ -130,13 +116,10 @@ const targetOf = (stores: Stores, tokens: Sql, opened: AsyncDisposableStack): Re
   async write(table, rows, blobs) {
     if (table === 'ended_sessions') return // In backups of earlier versions: sessions that ended then.
     if (otherTables.some(({ name }) => name === table)) return writeRows(tokens, table, rows)
-    if (!catalogTables.includes(table))
-      throw new DataDirError(`The backup has a table ${table}, which is not known.`)
-    if (table !== 'files' && table !== 'past_files')
-      return stores.catalog.writes.importRows({ table, rows })
+    if (!catalogTables.includes(table)) throw new DataDirError(`The backup has a table ${table}, which is not known.`)
+    if (table !== 'files' && table !== 'past_files') return stores.catalog.writes.importRows({ table, rows })
     const files = rows as FileOfBlob[] // As the catalog's snapshot has them.
-    for (const group of groupsOf(files))
-      await writeFiles(stores, { table, files: group }, blobs).catch(throwExplained)
+    for (const group of groupsOf(files)) await writeFiles(stores, { table, files: group }, blobs).catch(throwExplained)
   },
   [Symbol.asyncDispose]: () => opened.disposeAsync(),
 })
@@ -166,8 +149,7 @@ async function writeFiles(
     await using source = await backup.open({ digest, size })
     if (!source) return false
     const draft = staged.use(blobs.draft())
-    for (let at = 0; at < source.size; at += chunkBytes)
-      await draft.write(await source.read(at, chunkBytes))
+    for (let at = 0; at < source.size; at += chunkBytes) await draft.write(await source.read(at, chunkBytes))
     await draft.seal()
     const kept = await draft.keep()
     if (kept.digest !== digest) backup.onDamage({ digest, fault: 'has been altered' })
@@ -202,8 +184,10 @@ export const manageData = (args: string[], line: CommandLine): Promise<number> =
     {
       name: 'static-service',
       folders: ['blobs', 'tmp', 'uploads'],
-      ...{ openFolderSource, openFolder: openFolderTarget },
-      ...{ openDatabaseSource: openSharedSource, openDatabase: openSharedTarget },
+      openFolderSource,
+      openFolder: openFolderTarget,
+      openDatabaseSource: openSharedSource,
+      openDatabase: openSharedTarget,
     },
     args,
     line,

@@ -168,9 +168,7 @@ async function findFault(
 ): Promise<string | undefined> {
   await using blob = await store.open(digest, coding)
   if (!blob) return coding ? undefined : 'is missing' // A form may have been removed meanwhile.
-  const found = coding
-    ? await hashBytes(await blob.read(0, blob.size), coding, size)
-    : (await hashBlob(blob)).digest
+  const found = coding ? await hashBytes(await blob.read(0, blob.size), coding, size) : (await hashBlob(blob)).digest
   if (!coding && blob.size !== size) return `has ${blob.size} bytes instead of ${size}`
   return found === digest ? undefined : 'has been altered'
 }
@@ -181,11 +179,7 @@ async function reportBlob({ catalog, report }: Check, { digest }: Blob, fault: s
   report.damages.push(...paths.map((path) => ({ path, fault })))
 }
 
-async function checkEntries(
-  { catalog, store, report, repair }: Check,
-  prefix: string,
-  known: Set<string>,
-) {
+async function checkEntries({ catalog, store, report, repair }: Check, prefix: string, known: Set<string>) {
   const entries = await store.list(prefix).catch((error): StoredEntry[] => {
     const fault = whyUnreadable(error)
     report.damages.push({ path: `the blobs that begin with ${prefix}`, fault })

@@ -52,7 +52,9 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
   if (!database || !s3) throw new DataDirError('Set DATABASE_URL and S3_BUCKET, both or neither.')
   await using opened = new AsyncDisposableStack()
   const postgres = await Postgres.openForRestore({
-    ...{ ...database, schema: schemaName, migrations: sharedMigrations },
+    ...database,
+    schema: schemaName,
+    migrations: sharedMigrations,
   })
   opened.defer(() => postgres.close())
   const bucket = await Bucket.open(s3)
@@ -62,7 +64,11 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
   const dataDir = await mkdtemp(join(parent, 'command-'))
   opened.defer(() => rm(dataDir, { recursive: true, force: true }))
   const blobs = await S3BlobStore.open({
-    ...{ ...s3, postgres, bucket, dataDir, isCommand: true },
+    ...s3,
+    postgres,
+    bucket,
+    dataDir,
+    isCommand: true,
     onError: () => undefined, // Undiscarded objects expire.
   })
   opened.defer(() => blobs.close())
@@ -77,8 +83,7 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
 /** Why the store refuses to give a single object, such as an archived one; undefined for other failures. */
 export function refusalOf(error: unknown): Error | undefined {
   const cause = error instanceof HttpError ? error.cause : undefined
-  const isRefusal =
-    cause instanceof Error && /^(?:AccessDenied|InvalidObjectState)$/.test(cause.name)
+  const isRefusal = cause instanceof Error && /^(?:AccessDenied|InvalidObjectState)$/.test(cause.name)
   return isRefusal ? cause : undefined
 }
 
@@ -86,8 +91,7 @@ export function refusalOf(error: unknown): Error | undefined {
 export function throwExplained(error: unknown): never {
   if (!(error instanceof HttpError)) throw error
   const { cause } = error
-  if (error.status === 507)
-    throw new DataDirError('The disk is full: free space and try again.', { cause })
+  if (error.status === 507) throw new DataDirError('The disk is full: free space and try again.', { cause })
   // The error of a HEAD request has no message: its response has no body.
   const reason = cause instanceof Error ? `${cause.name}, ${cause.message}` : error.message
   const sentence = `Cannot use the bucket in S3_BUCKET: ${reason.replace(/\.$/, '')}.`

@@ -73,8 +73,7 @@ export function frame(slices: Slice[], file: { contentType: string; size: number
   }
 }
 
-export const lengthOf = (piece: Piece) =>
-  Buffer.isBuffer(piece) ? piece.length : piece.end - piece.start
+export const lengthOf = (piece: Piece) => (Buffer.isBuffer(piece) ? piece.length : piece.end - piece.start)
 
 interface Spec {
   first: string

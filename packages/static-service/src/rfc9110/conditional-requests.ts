@@ -91,10 +91,7 @@ export function etagOf(record: FileRow | VersionRow, isPublic = true): string {
  * Whether the stored file, if any, meets the conditions (RFC 9110, 13.2.2). Matches the tags of its record and of its
  * bytes; without a file, dates are not compared.
  */
-export function holds(
-  { ifMatch, ifNoneMatch, ifUnmodifiedSince }: Conditions,
-  row: FileRow | undefined,
-): boolean {
+export function holds({ ifMatch, ifNoneMatch, ifUnmodifiedSince }: Conditions, row: FileRow | undefined): boolean {
   const isNamedBy = (list: TagList) =>
     row !== undefined && (list === '*' || tagsFor(row).some((tag) => list.includes(tag)))
   if (ifMatch !== undefined && !isNamedBy(ifMatch)) return false

@@ -16,10 +16,8 @@ export function preferCodings(acceptEncoding: string | undefined): readonly Cont
 }
 
 /** The best accepted coding that is stored. */
-export const chooseCoding = (
-  preferred: readonly ContentCoding[],
-  stored: readonly ContentCoding[],
-): ContentCoding => preferred.find((coding) => stored.includes(coding)) ?? 'identity'
+export const chooseCoding = (preferred: readonly ContentCoding[], stored: readonly ContentCoding[]): ContentCoding =>
+  preferred.find((coding) => stored.includes(coding)) ?? 'identity'
 
 /** The strong entity tag of a representation; each coding has its own. */
 export const contentTag = (digest: string, coding: ContentCoding) =>

@@ -92,5 +92,4 @@ export function registerAccessRoutes(app: App, rules: AccessRules) {
 }
 
 // The root has no rule: STATIC_DEFAULT_ACCESS is its own.
-const readPrefix = (caller: Caller, text: string) =>
-  `${readPath(requireWrittenDirectory(caller, text))}/`
+const readPrefix = (caller: Caller, text: string) => `${readPath(requireWrittenDirectory(caller, text))}/`

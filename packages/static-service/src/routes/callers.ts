@@ -59,12 +59,10 @@ export function requireDirectory(caller: Caller, directory: string): string {
 }
 
 /** `requirePath` of a path as a client has written it. @throws {HttpError} what is wrong with it, too. */
-export const requireWrittenPath = (caller: Caller, text: string) =>
-  requirePath(caller, readWrittenPath(text))
+export const requireWrittenPath = (caller: Caller, text: string) => requirePath(caller, readWrittenPath(text))
 
 /** `requireDirectory` of a directory as a client has written it. @throws {HttpError} what is wrong with it, too. */
-export const requireWrittenDirectory = (caller: Caller, text: string) =>
-  requireDirectory(caller, readDirectory(text))
+export const requireWrittenDirectory = (caller: Caller, text: string) => requireDirectory(caller, readDirectory(text))
 
 function pathOf({ url, params }: FastifyRequest): string {
   const { '*': rest = '' } = params as Record<string, string> // As `path` promises.

@@ -1,13 +1,5 @@
 import { allowsPath, type Caller, callerOf, hasRole, type Rights } from '@domains-and-files/auth'
-import {
-  type App,
-  answers,
-  listPage,
-  listSchema,
-  operation,
-  pageQuery,
-  tooManyFailures,
-} from '@domains-and-files/http'
+import { type App, answers, listPage, listSchema, operation, pageQuery, tooManyFailures } from '@domains-and-files/http'
 import { Probe } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
@@ -51,9 +43,7 @@ const CreatedLink = LinkRecord.extend({
 
 const NewLink = z
   .strictObject({
-    path: z
-      .string('must be a string')
-      .describe('path of a file, or of a folder with a trailing slash'),
+    path: z.string('must be a string').describe('path of a file, or of a folder with a trailing slash'),
     expires_in: z.int().min(60).max(31_536_000).optional().describe('seconds; default 7 days'),
     downloads: z.int().min(1).max(10_000).optional().describe('absent: not limited'),
     name: z
@@ -78,12 +68,7 @@ const createLink = operation({
     'Everybody who has its URL reads what is there, private or not, until the link expires, is deleted or used up, or you may not read it any more.',
   tags,
   body: NewLink,
-  errors: [
-    invalidPath('a segment is empty'),
-    fileNotFound(file.path),
-    directoryNotFound('notes/old'),
-    tooManyLinks(),
-  ],
+  errors: [invalidPath('a segment is empty'), fileNotFound(file.path), directoryNotFound('notes/old'), tooManyLinks()],
   ...answers(201, 'The link, its URL shown only now', CreatedLink),
 })
 
@@ -125,7 +110,11 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
     const { expires_in: lifetimeS = 604_800, downloads = null, name = null } = request.body
     const path = await requireReadable(catalog, caller, request.body.path)
     const { link, token } = await links.create({
-      ...{ path, name, lifetimeS, maker: caller.id, by: caller.username },
+      path,
+      name,
+      lifetimeS,
+      maker: caller.id,
+      by: caller.username,
       downloadsLeft: downloads,
     })
     request.log.info({ link_id: link.id, path, user: caller.username }, 'link created')
@@ -201,7 +190,10 @@ export const maySee = (caller: Rights & { username?: string }, { by, path }: Lin
   (by === caller.username || hasRole(caller, 'admin')) && allowsPath(caller, path)
 
 export const describeLink = ({ id, path, name, by, ...link }: Link) => ({
-  ...{ id, path, name, by },
+  id,
+  path,
+  name,
+  by,
   expires_at: new Date(link.expiresAt).toISOString(),
   downloads_left: link.downloadsLeft,
   created_at: new Date(link.createdAt).toISOString(),

@@ -32,9 +32,7 @@ export const Path = z.string().meta({ examples: [file.path] })
 export const Size = z.int().meta({ description: 'bytes', examples: [file.size] })
 export const Sha256 = z.string().meta({ description: '64 hex digits', examples: [file.sha256] })
 export const Username = z.string().meta({ description: 'username', examples: ['admin'] })
-export const VersionName = z
-  .string()
-  .meta({ description: 'name of the version', examples: ['1.4.0'] })
+export const VersionName = z.string().meta({ description: 'name of the version', examples: ['1.4.0'] })
 
 const etag = '"ea65beb02cd7af588b52298bc8e4c0af"'
 

@@ -27,8 +27,7 @@ const StaticQuery = z.looseObject({
     .union([z.string(), z.array(z.string())])
     .optional()
     .meta({
-      description:
-        'at least 8 leading hex digits of the SHA-256: this content may be cached for ever',
+      description: 'at least 8 leading hex digits of the SHA-256: this content may be cached for ever',
     }),
   download: z
     .union([z.string(), z.array(z.string())])

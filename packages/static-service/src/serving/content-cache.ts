@@ -72,9 +72,7 @@ export class ContentCache {
    * call reads the catalog.
    */
   find(path: string): ServedFile | undefined | Promise<ServedFile | undefined> {
-    return this.#catalog.isExclusive
-      ? this.#files.get(path, () => this.#load(path))
-      : this.#read(path)
+    return this.#catalog.isExclusive ? this.#files.get(path, () => this.#load(path)) : this.#read(path)
   }
 
   /** The file that a deploy, a restore or a revert has removed from this path within the grace; never HTML. */
@@ -94,8 +92,7 @@ export class ContentCache {
     if (!file.isCompressible) return identityOnly
     return this.#codings.get(row.digest, async () => {
       const stored: ContentCoding[] = ['identity', ...(await this.#store.forms(row.digest))]
-      if (stored.length <= compressedCodings.length)
-        this.#compressor.enqueue({ ...row, known: stored })
+      if (stored.length <= compressedCodings.length) this.#compressor.enqueue({ ...row, known: stored })
       return stored
     })
   }
@@ -104,10 +101,7 @@ export class ContentCache {
    * The bytes of a representation. Undefined if they are missing; also for a damaged compressed form, which is discarded.
    * @throws when the blob itself is damaged.
    */
-  content(
-    { row }: Pick<ServedFile, 'row'>,
-    coding: ContentCoding,
-  ): Content | undefined | Promise<Content | undefined> {
+  content({ row }: Pick<ServedFile, 'row'>, coding: ContentCoding): Content | undefined | Promise<Content | undefined> {
     const maxCached = coding === 'identity' ? maxCachedBytes : maxCompressedSource
     if (row.size > maxCached) return this.#openVerified(row, coding)
     const load = () => this.#readNow(row, coding) ?? this.#readWhole(row, coding)
@@ -121,8 +115,7 @@ export class ContentCache {
   async sizeOf({ row }: ServedFile, coding: ContentCoding): Promise<number | undefined> {
     const cached = this.#contents.inspect(contentKey(row, coding))
     const size = cached?.length ?? (await this.#store.formSize(row.digest, coding))
-    if (coding === 'identity' && size !== undefined && size !== row.size)
-      throw lengthDiffers(row, size)
+    if (coding === 'identity' && size !== undefined && size !== row.size) throw lengthDiffers(row, size)
     return size
   }
 
@@ -212,5 +205,4 @@ const maxCompressedSource = 1024 * 1024
 const lengthDiffers = (row: FileRow, found: number) =>
   new Error(`the blob ${row.digest} of ${row.path} has ${found} bytes instead of ${row.size}`)
 
-const isDamaged = (row: FileRow) =>
-  new Error(`the blob ${row.digest} of ${row.path} is not what was stored`)
+const isDamaged = (row: FileRow) => new Error(`the blob ${row.digest} of ${row.path} is not what was stored`)

@@ -141,9 +141,7 @@ export class ChunkMemory {
     }
     this.#heldBytes += length
     try {
-      const bytes = isCached
-        ? await this.#readCached(content, start, length)
-        : await blob.read(start, length, own)
+      const bytes = isCached ? await this.#readCached(content, start, length) : await blob.read(start, length, own)
       if (bytes.length < length) throw new Error('it has become shorter since it was opened')
       return { bytes, release }
     } catch (cause) {

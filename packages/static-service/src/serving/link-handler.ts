@@ -59,8 +59,7 @@ export class LinkHandler implements RawRoute {
     if (!isFolder && rest !== undefined) throw linkNotFound()
     const isPage = isFolder && (!rest || rest.endsWith('/'))
     const path = rest ? pathBelow(link, rest.replace(/\/$/, '')) : link.path
-    if (link.downloadsLeft === 0 && (isPage || !(await this.#isContinued(request, link, path))))
-      throw linkNotFound()
+    if (link.downloadsLeft === 0 && (isPage || !(await this.#isContinued(request, link, path)))) throw linkNotFound()
     if (!isPage) return this.#sendFile(request, link, { path, query })
     const page = await this.#pageOf(link, rest ? `${path}/` : path, rest === undefined ? token : '')
     return method === 'HEAD' ? { head: page.head } : page
@@ -109,7 +108,10 @@ export class LinkHandler implements RawRoute {
   // `base`: the name of the folder in its URL, if that does not end in a slash.
   async #pageOf(link: Link, folder: string, base: string) {
     const { rows, total } = await this.#dependencies.catalog.reads.list({
-      ...{ prefix: folder.slice(0, -1), sort: 'path', page: 1, pageSize: maxListed },
+      prefix: folder.slice(0, -1),
+      sort: 'path',
+      page: 1,
+      pageSize: maxListed,
     })
     if (rows.length === 0) throw linkNotFound()
     const items = rows.map(({ path, size }) => {
@@ -139,8 +141,7 @@ const pageHeaders = {
 
 const maxListed = 1000
 
-const escapeHtml = (text: string) =>
-  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
 const pathBelow = ({ path }: Link, rest: string) => readOr404(() => readPath(path + rest))
 

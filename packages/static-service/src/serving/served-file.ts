@@ -1,11 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import {
-  HttpError,
-  methodNotAllowed,
-  type PreparedHead,
-  prepareHead,
-  type RawResponse,
-} from '@domains-and-files/http'
+import { HttpError, methodNotAllowed, type PreparedHead, prepareHead, type RawResponse } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import { blobPathOf } from '../blobs/blob-path.ts'
 import { minBytes } from '../blobs/compressor.ts'
@@ -101,14 +95,9 @@ export function asPrivate(file: ServedFile, headers: Headers): ServedFile {
  * Whether Last-Modified identifies these bytes. Within the second of a change, other bytes may follow with the same
  * date (RFC 9110, 8.8.2.2); a date in the future must not be sent (8.8.2.1).
  */
-export const hasReliableDate = ({ changed }: ServedFile, now: number) =>
-  Math.floor(now / 1000) > changed
+export const hasReliableDate = ({ changed }: ServedFile, now: number) => Math.floor(now / 1000) > changed
 
-export function representationOf(
-  file: ServedFile,
-  coding: ContentCoding,
-  isDated: boolean,
-): Representation {
+export function representationOf(file: ServedFile, coding: ContentCoding, isDated: boolean): Representation {
   const key = isDated ? coding : `${coding}, undated`
   const known = file.representations.get(key)
   if (known) return known
@@ -168,9 +157,7 @@ export const partHead = (selected: Selected, part: { headers: Headers; length: n
   })
 
 export const notModifiedHead = (selected: Selected): PreparedHead =>
-  selected.target.query
-    ? prepareHead(304, headersOf(selected))
-    : selected.representation.notModified
+  selected.target.query ? prepareHead(304, headersOf(selected)) : selected.representation.notModified
 
 /** Headers of every response about a representation. A `v` that does not match the digest is an old link and is ignored. */
 export function headersOf({ file, representation, target, status }: Selected): Headers {
@@ -179,28 +166,20 @@ export function headersOf({ file, representation, target, status }: Selected): H
   if (!query || status === 404) return representation.common
   const [v = '', ...more] = query.getAll('v')
   const isImmutable =
-    isPublic &&
-    more.length === 0 &&
-    /^[0-9a-f]{8,}$/i.test(v) &&
-    row.digest.startsWith(v.toLowerCase())
+    isPublic && more.length === 0 && /^[0-9a-f]{8,}$/i.test(v) && row.digest.startsWith(v.toLowerCase())
   return {
     ...representation.common,
     ...(isImmutable ? { 'cache-control': 'public, max-age=31536000, immutable' } : {}),
-    ...(query.has('download')
-      ? { 'content-disposition': createDisposition(nameOf(row.path)) }
-      : {}),
+    ...(query.has('download') ? { 'content-disposition': createDisposition(nameOf(row.path)) } : {}),
   }
 }
 
 /** Whether a browser may run scripts in a file of this type: HTML, SVG and all other XML. */
-export const isActive = (contentType: string) =>
-  /^text\/(?:html|xml|xsl)$|^application\/xml|\+xml$/.test(contentType)
+export const isActive = (contentType: string) => /^text\/(?:html|xml|xsl)$|^application\/xml|\+xml$/.test(contentType)
 
 // Browsers take text without a charset for Windows-1252. HTML and XML declare their own encoding.
 const withCharset = (contentType: string) =>
-  contentType.startsWith('text/') && !isActive(contentType)
-    ? `${contentType}; charset=utf-8`
-    : contentType
+  contentType.startsWith('text/') && !isActive(contentType) ? `${contentType}; charset=utf-8` : contentType
 
 /**
  * The response to a request that is neither GET nor HEAD: to CORS preflights of any origin, whatever CORS_ORIGIN names
@@ -208,9 +187,7 @@ const withCharset = (contentType: string) =>
  */
 export function respondToOther({ method = '', headers }: IncomingMessage): RawResponse {
   const isPreflight =
-    method === 'OPTIONS' &&
-    headers.origin !== undefined &&
-    headers['access-control-request-method'] !== undefined
+    method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined
   if (isPreflight) return { head: preflightHead }
   throw methodNotAllowed(method, 'GET, HEAD')
 }
@@ -266,10 +243,4 @@ export function offloadHeaders(
 
 const keptByNginx = new Set(['accept-ranges', 'cache-control', 'content-disposition'])
 
-const conditions = [
-  'if-match',
-  'if-none-match',
-  'if-modified-since',
-  'if-unmodified-since',
-  'if-range',
-]
+const conditions = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since', 'if-range']

@@ -117,9 +117,7 @@ export class StaticHandler implements RawRoute {
     const identity = representationOf(file, 'identity', isDated)
     const { validators } = identity
     const selection =
-      request.headers.range === undefined
-        ? 'whole'
-        : selectRanges(request, { validators, size: file.row.size })
+      request.headers.range === undefined ? 'whole' : selectRanges(request, { validators, size: file.row.size })
     const selected = { ...asked, file, selection, representation: identity, status: 200 } as const
     // Ranges select identity bytes. A retry sends identity as well: a compressed form may have been missing.
     const isNegotiated = file.isCompressible && selection === 'whole' && attempt === 0
@@ -142,8 +140,7 @@ export class StaticHandler implements RawRoute {
   #answer(selected: Selected): Reply {
     const { request, link, file, selection, representation } = selected
     const verdict = evaluateConditions(request.headers, representation.validators)
-    if (verdict === 'failed')
-      throw withVary(preconditionFailed(link ? nameOf(file.row.path) : file.row.path), file)
+    if (verdict === 'failed') throw withVary(preconditionFailed(link ? nameOf(file.row.path) : file.row.path), file)
     if (verdict === 'not modified') return { head: notModifiedHead(selected) }
     if (selection === 'unsatisfiable') throw withVary(rangeNotSatisfiable(file.row.size), file)
     if (request.method === 'HEAD') return this.#respondHead(selected)
@@ -228,8 +225,7 @@ export class StaticHandler implements RawRoute {
       const file = cleanUrl === undefined ? undefined : await this.#files.find(request, cleanUrl)
       if (file) return this.#serve({ ...asked, isFallback: true }, file)
       const index = indexOf(path, this.#rules)
-      if (index && (await this.#files.find(request, join(path, index))))
-        return this.#redirect(request)
+      if (index && (await this.#files.find(request, join(path, index)))) return this.#redirect(request)
     }
     const isInSite = !isDirectory && siteOfFile(path, this.#rules) !== undefined
     const ended = isInSite ? await this.#files.findEnded(path) : undefined
@@ -260,9 +256,7 @@ export class StaticHandler implements RawRoute {
     if (csp) common['content-security-policy'] = csp
     const representation = { ...representationOf(file, 'identity', false), common }
     const selected = { ...asked, file, selection: 'whole', representation, status: 404 } as const
-    return asked.request.method === 'HEAD'
-      ? this.#respondHead(selected)
-      : this.#sendContent(selected)
+    return asked.request.method === 'HEAD' ? this.#respondHead(selected) : this.#sendContent(selected)
   }
 }
 
@@ -279,9 +273,7 @@ function sendPieces(selected: Selected, content: Content): Reply {
   const { file, selection } = selected
   const isInMemory = Buffer.isBuffer(content)
   const size = isInMemory ? content.length : content.blob.size
-  const part = Array.isArray(selection)
-    ? frame(selection, { contentType: file.contentType, size })
-    : undefined
+  const part = Array.isArray(selection) ? frame(selection, { contentType: file.contentType, size }) : undefined
   const head = part ? partHead(selected, part) : headOf(selected, size)
   const pieces = part?.pieces ?? [{ start: 0, end: size }]
   if (isInMemory) return { head, body: joinPieces(content, pieces) }

@@ -65,8 +65,7 @@ export interface Target {
 
 /** What follows the first segment of a request target, in origin or absolute form (RFC 9112, 3.2), and its query. */
 export function splitTarget(url: string) {
-  const [, rest = '', search] =
-    /^(?:https?:\/\/[^/?#]*)?\/[^/?#]*\/([^?]*)(?:\?(.*))?$/is.exec(url) ?? []
+  const [, rest = '', search] = /^(?:https?:\/\/[^/?#]*)?\/[^/?#]*\/([^?]*)(?:\?(.*))?$/is.exec(url) ?? []
   return { rest, query: search === undefined ? undefined : new URLSearchParams(search) }
 }
 

@@ -75,9 +75,7 @@ export class AccessRules {
     if (this.isExclusive) return
     this.#refreshing ??= setImmediate().then(async () => {
       this.#refreshing = undefined // Later calls must see later commits.
-      const found = await this.#database.get<{ version: number }>(
-        sql`select version from ${versionTable}`,
-      )
+      const found = await this.#database.get<{ version: number }>(sql`select version from ${versionTable}`)
       await this.catchUp(found?.version ?? 0)
     })
     await this.#refreshing
@@ -142,5 +140,4 @@ export class AccessRules {
   }
 }
 
-export const ruleNotFound = (prefix: string) =>
-  new HttpError(404, 'rule_not_found', `No rule for ${prefix}`)
+export const ruleNotFound = (prefix: string) => new HttpError(404, 'rule_not_found', `No rule for ${prefix}`)

@@ -46,9 +46,7 @@ export class Links {
     const expiresAt = createdAt + lifetimeS * 1000
     const link = { id: randomUUID(), ...wanted, createdAt, expiresAt }
     await this.#database.transaction(async (transaction) => {
-      await transaction.run(
-        sql`delete from ${table} where expires_at <= ${createdAt} and used_up_at is null`,
-      )
+      await transaction.run(sql`delete from ${table} where expires_at <= ${createdAt} and used_up_at is null`)
       await transaction.run(sql`delete from ${downloads} where until <= ${createdAt}`)
       const own = await transaction.get<{ count: number }>(
         sql`select count(*) as count from ${table} where by_user = ${link.by}`,
@@ -81,9 +79,7 @@ export class Links {
 
   /** Revokes a link, if `isAllowed`. @throws {HttpError} `link_not_found`. */
   async remove(id: string, isAllowed: (link: Link) => boolean): Promise<void> {
-    const link = await this.#database.get<Link>(
-      sql`select ${columns} from ${table} where id = ${id}`,
-    )
+    const link = await this.#database.get<Link>(sql`select ${columns} from ${table} where id = ${id}`)
     if (!link || !isAllowed(link)) throw linkNotFound()
     await this.#database.run(sql`delete from ${table} where id = ${id}`)
   }
@@ -136,13 +132,9 @@ export class Links {
 const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')
 
 /** Matches a link token in the path of a request, in any spelling; never a path below /static. */
-export const linkTokens = [
-  /\/(?:l|%6c)(?:\/|%2f)+[^/?#]+(?<!^\/static\/.*)/gi,
-  '/l/[redacted]',
-] as const
+export const linkTokens = [/\/(?:l|%6c)(?:\/|%2f)+[^/?#]+(?<!^\/static\/.*)/gi, '/l/[redacted]'] as const
 
 export const linkNotFound = () =>
   new HttpError(404, 'link_not_found', 'No such link, or it has expired: ask for another')
 
-export const tooManyLinks = () =>
-  new HttpError(409, 'too_many_links', `You have ${maxLinks} links: delete some first`)
+export const tooManyLinks = () => new HttpError(409, 'too_many_links', `You have ${maxLinks} links: delete some first`)

@@ -1,10 +1,6 @@
 import { parentPort, Worker } from 'node:worker_threads'
 import { HttpError } from '@domains-and-files/http'
-import {
-  DatabaseUnavailableError,
-  OutcomeUnknownError,
-  storageFailure,
-} from '@domains-and-files/persistence'
+import { DatabaseUnavailableError, OutcomeUnknownError, storageFailure } from '@domains-and-files/persistence'
 
 // Commands are committed in groups; in SQLite by worker threads, so that the event loop does not wait for fsync.
 
@@ -26,10 +22,7 @@ export class GroupCommit<Command, Value> {
   readonly #large: Queued<Command, Value>[] = []
   #isCommitting = false
 
-  constructor(
-    commit: (commands: Command[]) => Promise<Outcome<Value>[]>,
-    isOutage: (error: unknown) => boolean,
-  ) {
+  constructor(commit: (commands: Command[]) => Promise<Outcome<Value>[]>, isOutage: (error: unknown) => boolean) {
     this.#commit = commit
     this.#isOutage = isOutage
   }
@@ -84,8 +77,7 @@ export async function commitEach<Command, Value>(
   try {
     return await commit(commands)
   } catch (error) {
-    if (error instanceof DatabaseUnavailableError || error instanceof OutcomeUnknownError)
-      throw error
+    if (error instanceof DatabaseUnavailableError || error instanceof OutcomeUnknownError) throw error
     const [command, ...others] = commands
     if (command !== undefined && others.length === 0) return [await onFailure(command, error)]
   }

@@ -127,8 +127,7 @@ export class Uploads {
     const upload = await database.get<Upload & { isEnded: unknown }>(sql`
       select ${columns}, ${hasExpired} "isEnded" from ${uploads} where id = ${id}`)
     if (!this.isIntact) throw new DatabaseUnavailableError(new Error('restart the service'))
-    if (upload?.owner !== caller.username || !allowsPath(caller, upload.path))
-      throw errors.uploadNotFound()
+    if (upload?.owner !== caller.username || !allowsPath(caller, upload.path)) throw errors.uploadNotFound()
     if (upload.isEnded) throw errors.uploadEnded()
     // Its writer may have just committed the row without a flush.
     if (this.#written.has(id)) await log?.flush()
@@ -211,9 +210,7 @@ export class UploadWriter implements AsyncDisposable {
     this.#dependencies = dependencies
     this.#hashes = hashes
     // Also of a tentative request: another writer may have the upload.
-    this.#blob = dependencies.store.resume(upload.id, upload, (saved) =>
-      this.record(this.isTentative ? {} : saved),
-    )
+    this.#blob = dependencies.store.resume(upload.id, upload, (saved) => this.record(this.isTentative ? {} : saved))
     this.#hash = upload.size === 0 ? new ContentHash() : hashes.get(keyOf(upload))
     hashes.delete(keyOf(upload)) // Removed until the bytes that it takes next are recorded.
   }
@@ -226,9 +223,7 @@ export class UploadWriter implements AsyncDisposable {
     const { database, log, lifetimeMs } = this.#dependencies
     const { id, epoch } = this.upload
     this.upload = { ...this.upload, ...change }
-    const changes = Object.entries(change).map(([column, value]) =>
-      sql([`${column} = `, ''], value),
-    )
+    const changes = Object.entries(change).map(([column, value]) => sql([`${column} = `, ''], value))
     const recorded = await database.run(sql`update ${uploads}
       set ${join([...changes, heard(lifetimeMs, ends)])}
       where id = ${id} and epoch = ${epoch} and writer_until > 0`)

@@ -19,16 +19,13 @@ test.each([
   ['tar', writeTar, 50_000],
   ['zip', writeZip, 0],
   ['zip', writeZip, 50_000],
-])(
-  'a %s with a file that cannot be read is cut off, and nothing else',
-  async (_name, write, bytes) => {
-    const unhandled: unknown[] = []
-    const note = (error: unknown) => void unhandled.push(error)
-    process.on('uncaughtExceptionMonitor', note)
+])('a %s with a file that cannot be read is cut off, and nothing else', async (_name, write, bytes) => {
+  const unhandled: unknown[] = []
+  const note = (error: unknown) => void unhandled.push(error)
+  process.on('uncaughtExceptionMonitor', note)
 
-    await expect(buffer(write(unreadable(bytes)))).rejects.toThrow('it cannot be read')
+  await expect(buffer(write(unreadable(bytes)))).rejects.toThrow('it cannot be read')
 
-    process.off('uncaughtExceptionMonitor', note)
-    expect(unhandled).toEqual([])
-  },
-)
+  process.off('uncaughtExceptionMonitor', note)
+  expect(unhandled).toEqual([])
+})

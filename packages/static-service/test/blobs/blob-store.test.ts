@@ -94,22 +94,19 @@ describe.each(implementations)('contents in $name', ({ open }) => {
     expect(into.equals(content.subarray(7, 57))).toBe(true)
   })
 
-  test.each([3, 100_000])(
-    'an equal content of %i bytes is stored once, however often it arrives',
-    async (size) => {
-      await using opened = await open()
-      const content = 'x'.repeat(size)
+  test.each([3, 100_000])('an equal content of %i bytes is stored once, however often it arrives', async (size) => {
+    await using opened = await open()
+    const content = 'x'.repeat(size)
 
-      const digests = await Promise.all([opened.add(content), opened.add(`${content}y`)])
-      await using draft = opened.store.draft()
-      await draft.write(Buffer.from(content))
-      await draft.seal()
+    const digests = await Promise.all([opened.add(content), opened.add(`${content}y`)])
+    await using draft = opened.store.draft()
+    await draft.write(Buffer.from(content))
+    await draft.seal()
 
-      expect(await draft.keep()).toEqual({ digest: digestOf(content), size })
-      await using blob = await opened.store.open(digests[0])
-      expect((await blob?.read(0, size))?.toString()).toBe(content)
-    },
-  )
+    expect(await draft.keep()).toEqual({ digest: digestOf(content), size })
+    await using blob = await opened.store.open(digests[0])
+    expect((await blob?.read(0, size))?.toString()).toBe(content)
+  })
 
   test('a content that is not stored is absent', async () => {
     await using opened = await open()
@@ -120,52 +117,43 @@ describe.each(implementations)('contents in $name', ({ open }) => {
     expect(await opened.store.forms(digest)).toEqual([])
   })
 
-  test.each([10, 100_000])(
-    'a content of %i bytes that no file refers to is absent',
-    async (size) => {
-      await using opened = await open()
-      const digest = await opened.add('x'.repeat(size))
-      await opened.store.putForm(digest, 'br', Buffer.alloc(5))
-      await opened.store.putForm(digest, 'gzip', Buffer.alloc(Math.min(size, 50_000)))
+  test.each([10, 100_000])('a content of %i bytes that no file refers to is absent', async (size) => {
+    await using opened = await open()
+    const digest = await opened.add('x'.repeat(size))
+    await opened.store.putForm(digest, 'br', Buffer.alloc(5))
+    await opened.store.putForm(digest, 'gzip', Buffer.alloc(Math.min(size, 50_000)))
 
-      await opened.free(digest)
+    await opened.free(digest)
 
-      expect(await opened.store.open(digest)).toBeUndefined()
-      expect(await opened.store.open(digest, 'br')).toBeUndefined()
-      expect(await opened.store.forms(digest)).toEqual([])
-    },
-  )
+    expect(await opened.store.open(digest)).toBeUndefined()
+    expect(await opened.store.open(digest, 'br')).toBeUndefined()
+    expect(await opened.store.forms(digest)).toEqual([])
+  })
 
-  test.each([100, 40_000])(
-    'a compressed form of %i bytes is stored with its content',
-    async (size) => {
-      await using opened = await open()
-      const digest = await opened.add('content')
-      const form = randomBytes(size)
+  test.each([100, 40_000])('a compressed form of %i bytes is stored with its content', async (size) => {
+    await using opened = await open()
+    const digest = await opened.add('content')
+    const form = randomBytes(size)
 
-      await opened.store.putForm(digest, 'zstd', form)
+    await opened.store.putForm(digest, 'zstd', form)
 
-      expect(await opened.store.forms(digest)).toEqual(['zstd'])
-      expect(await opened.store.formSize(digest, 'zstd')).toBe(size)
-      await using blob = await opened.store.open(digest, 'zstd')
-      expect((await blob?.read(0, size))?.equals(form)).toBe(true)
-      await opened.store.dropForm(digest, 'zstd')
-      expect(await opened.store.forms(digest)).toEqual([])
-    },
-  )
+    expect(await opened.store.forms(digest)).toEqual(['zstd'])
+    expect(await opened.store.formSize(digest, 'zstd')).toBe(size)
+    await using blob = await opened.store.open(digest, 'zstd')
+    expect((await blob?.read(0, size))?.equals(form)).toBe(true)
+    await opened.store.dropForm(digest, 'zstd')
+    expect(await opened.store.forms(digest)).toEqual([])
+  })
 
-  test.each([100, 40_000])(
-    'a form of %i bytes of a content that is gone is not stored',
-    async (size) => {
-      await using opened = await open()
-      const digest = await opened.add('content')
-      await opened.free(digest)
+  test.each([100, 40_000])('a form of %i bytes of a content that is gone is not stored', async (size) => {
+    await using opened = await open()
+    const digest = await opened.add('content')
+    await opened.free(digest)
 
-      await opened.store.putForm(digest, 'br', Buffer.alloc(size))
+    await opened.store.putForm(digest, 'br', Buffer.alloc(size))
 
-      expect(await opened.store.forms(digest)).toEqual([])
-    },
-  )
+    expect(await opened.store.forms(digest)).toEqual([])
+  })
 
   test('contents that arrive and that are read are counted', async () => {
     await using opened = await open()

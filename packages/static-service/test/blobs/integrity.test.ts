@@ -1,13 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import {
-  chmodSync,
-  linkSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, linkSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -33,9 +25,7 @@ async function startWithLargeFile() {
   })
   const program = await begin()
   const token = await program.logIn()
-  const { status } = await program.send(token, 'upload', [
-    { name: 'file', content, filename: 'large.bin' },
-  ])
+  const { status } = await program.send(token, 'upload', [{ name: 'file', content, filename: 'large.bin' }])
   expect(status).toBe(201)
   const file = join(dataDir, 'blobs', ...blobPathOf(digestOf(content)))
   return { folder, file, program, begin }

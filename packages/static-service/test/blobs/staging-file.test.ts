@@ -74,9 +74,7 @@ const blobsOfSizes: number[][] = [
   [100_000, 1, 5],
 ]
 
-test.each(
-  [undefined, -1].flatMap((maxBytes) => blobsOfSizes.map((sizes) => ({ maxBytes, sizes }))),
-)(
+test.each([undefined, -1].flatMap((maxBytes) => blobsOfSizes.map((sizes) => ({ maxBytes, sizes }))))(
   'a blob of chunks of $sizes bytes has their digest, with staging memory of $maxBytes bytes',
   async ({ maxBytes, sizes }) => {
     await using folder = await mkdtempDisposable(join(tmpdir(), 'staging-file-'))

@@ -20,13 +20,10 @@ const tree = async (catalog: Catalog, prefix = '', depth = 32): Promise<Node> =>
   return Tree.parse(JSON.parse(text)).tree
 }
 
-const count = ({ children }: Node): number =>
-  1 + (children ?? []).reduce((total, child) => total + count(child), 0)
+const count = ({ children }: Node): number => 1 + (children ?? []).reduce((total, child) => total + count(child), 0)
 
 const unopened = (node: Node): Node[] =>
-  node.type === 'directory' && node.children === null
-    ? [node]
-    : (node.children ?? []).flatMap(unopened)
+  node.type === 'directory' && node.children === null ? [node] : (node.children ?? []).flatMap(unopened)
 
 describe.each(databases)('%s', (database) => {
   const open = async (paths: string[] = []) => {
@@ -52,30 +49,27 @@ describe.each(databases)('%s', (database) => {
     expect((await list(catalog, {})).paths).toEqual(['a'])
   })
 
-  test.each(sorts)(
-    'pages by %s are the same in whatever order they are asked for',
-    async (sort) => {
-      const paths = numbered(90, (number) => `${Number(number) % 7}/f${number}`)
-      const catalog = await open(paths)
-      const pages = (order: number[]) =>
-        order.reduce<Promise<string[][]>>(async (before, page) => {
-          const read = [...(await before)]
-          read[page - 1] = (await list(catalog, { sort, page, pageSize: 10 })).paths
-          return read
-        }, Promise.resolve([]))
+  test.each(sorts)('pages by %s are the same in whatever order they are asked for', async (sort) => {
+    const paths = numbered(90, (number) => `${Number(number) % 7}/f${number}`)
+    const catalog = await open(paths)
+    const pages = (order: number[]) =>
+      order.reduce<Promise<string[][]>>(async (before, page) => {
+        const read = [...(await before)]
+        read[page - 1] = (await list(catalog, { sort, page, pageSize: 10 })).paths
+        return read
+      }, Promise.resolve([]))
 
-      const first = await pages([1, 2, 3, 4, 5, 6, 7, 8, 9])
-      const again = await pages([4, 9, 2, 3, 8, 5, 1, 7, 6])
-      await catalog.writes.remove({ paths: [paths[17] ?? ''] })
-      await catalog.writes.put({ files: [toFile('0/a'), toFile('3/f'), toFile('9')] })
-      const changed = await pages([7, 9, 3, 4, 1, 2, 5, 8, 6])
-      const whole = await list(catalog, { sort, pageSize: 200 })
+    const first = await pages([1, 2, 3, 4, 5, 6, 7, 8, 9])
+    const again = await pages([4, 9, 2, 3, 8, 5, 1, 7, 6])
+    await catalog.writes.remove({ paths: [paths[17] ?? ''] })
+    await catalog.writes.put({ files: [toFile('0/a'), toFile('3/f'), toFile('9')] })
+    const changed = await pages([7, 9, 3, 4, 1, 2, 5, 8, 6])
+    const whole = await list(catalog, { sort, pageSize: 200 })
 
-      expect(again).toEqual(first)
-      expect(new Set(first.flat())).toEqual(new Set(paths))
-      expect(changed.flat()).toEqual(whole.paths.slice(0, 90))
-    },
-  )
+    expect(again).toEqual(first)
+    expect(new Set(first.flat())).toEqual(new Set(paths))
+    expect(changed.flat()).toEqual(whole.paths.slice(0, 90))
+  })
 
   test('hits are counted exactly up to 10,000 and no further, and every page of them can be read', async () => {
     const catalog = await open([
@@ -101,9 +95,7 @@ describe.each(databases)('%s', (database) => {
     const paths = numbered(100, (number) => `f${number}`)
     const catalog = await open(paths)
 
-    const pages = await Promise.all(
-      Array.from({ length: 15 }, (_, at) => list(catalog, { page: at + 1, pageSize: 7 })),
-    )
+    const pages = await Promise.all(Array.from({ length: 15 }, (_, at) => list(catalog, { page: at + 1, pageSize: 7 })))
 
     expect(pages.flatMap((page) => page.paths)).toEqual(paths)
   })
@@ -201,8 +193,7 @@ describe.each(databases)('%s', (database) => {
 
   test('a refused version takes no number', async () => {
     const catalog = await open()
-    const record = (version: string) =>
-      catalog.writes.record({ version, changelog: '', createdBy: 'x' })
+    const record = (version: string) => catalog.writes.record({ version, changelog: '', createdBy: 'x' })
 
     const first = await record('1')
     await expect(record('1')).rejects.toMatchObject({ code: 'version_exists' })

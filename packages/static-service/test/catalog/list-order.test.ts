@@ -26,9 +26,6 @@ test('files precede each other as PostgreSQL sorts them, in every order', async 
        order by ${order.by}`,
     )
     const expected = files.toSorted((one, other) => (order.precedes(one, other) ? -1 : 1))
-    expect([order.by, sorted.map(({ path }) => path)]).toEqual([
-      order.by,
-      expected.map(({ path }) => path),
-    ])
+    expect([order.by, sorted.map(({ path }) => path)]).toEqual([order.by, expected.map(({ path }) => path)])
   }
 })

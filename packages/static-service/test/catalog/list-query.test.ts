@@ -66,15 +66,9 @@ describe.each(databases)('%s', (database) => {
         for (const page of [1, 3, last, Math.ceil(last / 2), last - 1, last + 1].filter(Boolean)) {
           const list = await catalog.reads.list({ ...query, page })
           const label = JSON.stringify({ ...query, page })
-          expect([label, list.rows.map(({ path }) => path)]).toEqual([
-            label,
-            all.slice((page - 1) * 200, page * 200),
-          ])
+          expect([label, list.rows.map(({ path }) => path)]).toEqual([label, all.slice((page - 1) * 200, page * 200)])
           expect([label, list.total]).toEqual([label, list.isExact ? all.length : 10_000])
-          expect([label, list.isExact]).toEqual([
-            label,
-            all.length <= 10_000 || !(filter.category || filter.search),
-          ])
+          expect([label, list.isExact]).toEqual([label, all.length <= 10_000 || !(filter.category || filter.search)])
         }
       }
     }

@@ -98,10 +98,7 @@ test('a start on a disk that cannot be written is refused in one sentence', asyn
 
   const { status, stderr } = startOnly(dataDir)
 
-  expect([status, stderr.trimEnd().split('\n').at(-1)]).toEqual([
-    1,
-    expect.stringMatching(/^Cannot start: .*/),
-  ])
+  expect([status, stderr.trimEnd().split('\n').at(-1)]).toEqual([1, expect.stringMatching(/^Cannot start: .*/)])
   expect(stderr).not.toMatch(/^\s+at /m)
 })
 

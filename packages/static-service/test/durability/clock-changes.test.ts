@@ -24,8 +24,7 @@ async function startWithClock(shift: number, env: Record<string, string> = {}) {
   })
   const put = (token: string, content: string) =>
     program.send(token, 'upload', [{ name: 'file', content, filename: 'a.txt' }])
-  const get = (headers: Record<string, string> = {}) =>
-    program.ask({ method: 'GET', path: '/static/a.txt', headers })
+  const get = (headers: Record<string, string> = {}) => program.ask({ method: 'GET', path: '/static/a.txt', headers })
   return { program, set, put, get }
 }
 

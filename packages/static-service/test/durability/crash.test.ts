@@ -4,13 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { check } from '../../src/maintenance/files-command.ts'
 import { run } from '../support/program.ts'
-import {
-  countInterrupted,
-  findLosses,
-  makeWriters,
-  settle,
-  writeUntilKilled,
-} from '../support/writers.ts'
+import { countInterrupted, findLosses, makeWriters, settle, writeUntilKilled } from '../support/writers.ts'
 
 // CRASH_ROUNDS=300 is the long form (npm run faults). Each round kills at a random moment of the same writes.
 const rounds = Number(process.env.CRASH_ROUNDS ?? 4)

@@ -1,10 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  PostgresProxy,
-  type StatementFault,
-} from '../../../../test/support/postgres/postgres-proxy.ts'
+import { PostgresProxy, type StatementFault } from '../../../../test/support/postgres/postgres-proxy.ts'
 import { check } from '../../src/maintenance/files-command.ts'
 import { openShared } from '../../src/maintenance/stores.ts'
 import { type CutChange, contentOf, cutChanges, type Files } from '../support/cut-changes.ts'
@@ -78,18 +75,15 @@ describe('a change whose connections break, at each statement and call in turn',
   })
   afterAll(() => stack.disposeAsync())
 
-  it.for(changes)(
-    '$name is done when it is acknowledged, and not when it is refused',
-    async ({ at, ...change }) => {
-      for (const breaker of breakers) {
-        // Not the same statements of all changes.
-        for (let number = at % breaker.step; ; number += breaker.step) {
-          const directory = `${at}-${breaker.name}-${number}`
-          if (!(await breakOne(setup, { change, breaker, number, directory }))) break
-        }
+  it.for(changes)('$name is done when it is acknowledged, and not when it is refused', async ({ at, ...change }) => {
+    for (const breaker of breakers) {
+      // Not the same statements of all changes.
+      for (let number = at % breaker.step; ; number += breaker.step) {
+        const directory = `${at}-${breaker.name}-${number}`
+        if (!(await breakOne(setup, { change, breaker, number, directory }))) break
       }
-    },
-  )
+    }
+  })
 
   it('leaves no object that is neither a content nor waits for its deletion, and no temporary file', async () => {
     await setup.service.close()
@@ -106,10 +100,7 @@ interface Case {
 }
 
 /** Makes a change with one fault; false if it needs fewer statements or calls. */
-async function breakOne(
-  setup: Setup,
-  { change, breaker, number, directory }: Case,
-): Promise<boolean> {
+async function breakOne(setup: Setup, { change, breaker, number, directory }: Case): Promise<boolean> {
   const { service } = setup
   for (const [path, kind] of Object.entries(change.before)) {
     const body = contentOf(directory, kind)
@@ -125,10 +116,7 @@ async function breakOne(
   fault[Symbol.dispose]()
 
   const state = JSON.stringify(await stateOf(setup, directory))
-  expect(
-    allowed(answer, change, states),
-    `${directory}: ${answer.status} ${answer.body.code}`,
-  ).toContain(state)
+  expect(allowed(answer, change, states), `${directory}: ${answer.status} ${answer.body.code}`).toContain(state)
   const repeated = await untilAvailable(() => change.make(service, directory))
   expect(repeated.status).toBe(state === after ? change.repeated : change.status)
   expect(JSON.stringify(await stateOf(setup, directory))).toBe(after)
@@ -151,10 +139,7 @@ async function untilAvailable(ask: () => Promise<Answer>): Promise<Answer> {
 }
 
 const expectedState = (directory: string, files: Files, isRecorded: boolean) => ({
-  files: Object.entries(files).map(([path, kind]) => [
-    `${directory}/${path}`,
-    digestOf(contentOf(directory, kind)),
-  ]),
+  files: Object.entries(files).map(([path, kind]) => [`${directory}/${path}`, digestOf(contentOf(directory, kind))]),
   versions: isRecorded ? 1 : 0,
 })
 
@@ -163,20 +148,14 @@ async function stateOf({ stores }: Setup, directory: string) {
     'select path, digest from static_service.files where starts_with(path, $1) order by path',
     [`${directory}/`],
   )
-  const versions = await stores.query('select from static_service.versions where version = $1', [
-    directory,
-  ])
+  const versions = await stores.query('select from static_service.versions where version = $1', [directory])
   return { files: files.map(({ path, digest }) => [path, digest]), versions: versions.length }
 }
 
 // Nothing of a request: what the service asks in the background.
 const background = /^select 1$|static_service\.processes|static_service\.commits where/
 
-function countStatements(
-  { proxy }: Setup,
-  number: number,
-  act: () => StatementFault | undefined,
-): Break {
+function countStatements({ proxy }: Setup, number: number, act: () => StatementFault | undefined): Break {
   let seen = 0
   proxy.onStatement = (sql) => {
     if (background.test(sql)) return undefined
@@ -202,10 +181,7 @@ function breakDatabase(setup: Setup, number: number): Break {
   })
 }
 
-function countCalls(
-  { stores: { s3 } }: Setup,
-  faultAt: (seen: number) => Fault | undefined,
-): Break {
+function countCalls({ stores: { s3 } }: Setup, faultAt: (seen: number) => Fault | undefined): Break {
   let seen = 0
   let isDone = false
   s3.fault = ({ key }) => {

@@ -19,9 +19,7 @@ const harms: [string, Harm][] = [
   ['cut', cut],
   ['changed at one byte', flip],
 ]
-const cases = sizes.flatMap(([name, size]) =>
-  harms.map(([harm, change]) => [name, harm, size, change] as const),
-)
+const cases = sizes.flatMap(([name, size]) => harms.map(([harm, change]) => [name, harm, size, change] as const))
 
 test.each(cases)(
   'a %s content that was %s behind our back is never served, is named in the log, and found by the check',
@@ -90,13 +88,10 @@ describe('a compressed form', () => {
           .repeat(10),
       )
       await service.put('a.txt', content)
-      const get = () =>
-        service.call('GET', '/static/a.txt', { headers: { 'accept-encoding': 'br' } })
+      const get = () => service.call('GET', '/static/a.txt', { headers: { 'accept-encoding': 'br' } })
       const coding = async () => (await get()).headers['content-encoding']
       await expect.poll(coding).toBe('br')
-      await expect
-        .poll(async () => (await service.storedContents()).length)
-        .toBe(1 + compressedCodings.length)
+      await expect.poll(async () => (await service.storedContents()).length).toBe(1 + compressedCodings.length)
       alter(service.dataDir, { digest: digestOf(content), coding: 'br' }, change)
 
       const harmed = await get()

@@ -50,10 +50,7 @@ test(`${writes} writes to ${replicaCount} replicas, while PostgreSQL crashes and
     const port = replicas[randomInt(replicaCount)]?.port ?? 0
     return { ask: (asked: Parameters<typeof ask>[1]) => ask(port, asked) }
   }
-  const writers = Array.from(
-    { length: 8 },
-    (_, at) => new SharedWriter(`w${at}`, { pick, token, onChange, outcomes }),
-  )
+  const writers = Array.from({ length: 8 }, (_, at) => new SharedWriter(`w${at}`, { pick, token, onChange, outcomes }))
 
   const work = async (writer: SharedWriter) => {
     while (outcomes.acknowledged < writes) await writer.change()

@@ -75,9 +75,7 @@ test('changes that wait for the lock of another program wait for one time limit 
 
   const failed = await Promise.all([
     failTogether((at) => catalog.writes.put({ files: [toFile(`${at}`)] })),
-    failTogether((at) =>
-      blobs.store(String(at).repeat(64).slice(0, 64), 'identity', Buffer.of(at)),
-    ),
+    failTogether((at) => blobs.store(String(at).repeat(64).slice(0, 64), 'identity', Buffer.of(at))),
   ])
 
   expect(failed).toEqual([20, 20])

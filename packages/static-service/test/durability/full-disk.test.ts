@@ -1,13 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  statfsSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
@@ -25,11 +17,7 @@ const megabyte = 1_048_576
 const onSmallDisk = (
   name: string,
   body: (service: Service, disk: SmallDisk) => Promise<void>,
-  {
-    megabytes = 24,
-    inodes,
-    env = {},
-  }: { megabytes?: number; inodes?: number; env?: Record<string, string> } = {},
+  { megabytes = 24, inodes, env = {} }: { megabytes?: number; inodes?: number; env?: Record<string, string> } = {},
 ) =>
   test(name, async () => {
     using disk = mountSmallDisk(megabytes, inodes)
@@ -38,9 +26,7 @@ const onSmallDisk = (
     await using service = await start({ dataDir: join(disk.folder, 'data'), env })
     await body(service, disk)
     // Contents are removed after the response.
-    await expect
-      .poll(() => check({ DATA_DIR: service.dataDir }))
-      .toMatchObject({ damages: [], orphans: [] })
+    await expect.poll(() => check({ DATA_DIR: service.dataDir })).toMatchObject({ damages: [], orphans: [] })
   })
 
 onSmallDisk(
@@ -70,9 +56,7 @@ onSmallDisk(
       await service.call('DELETE', `/api/files/${second}`),
     ]
     expect(deleted.map(({ status }) => status)).toEqual([204, 204])
-    await expect
-      .poll(async () => (await service.put(first, randomBytes(megabyte))).status)
-      .toBe(201)
+    await expect.poll(async () => (await service.put(first, randomBytes(megabyte))).status).toBe(201)
   },
 )
 
@@ -122,26 +106,19 @@ onSmallDisk(
     const small = await service.put('other', 'third')
     const { body } = await service.call('GET', '/api/versions/stats')
 
-    expect([large.body.code, small.status, body.past_size]).toEqual([
-      'insufficient_storage',
-      201,
-      5,
-    ])
+    expect([large.body.code, small.status, body.past_size]).toEqual(['insufficient_storage', 201, 5])
   },
   { megabytes: 100, inodes: 250, env: { KEEP_HISTORY_DAYS: '30' } },
 )
 
-onSmallDisk(
-  'a disk that fills up under a running upload refuses it and leaves nothing of it',
-  async (service) => {
-    const { status, body } = await service.put('large', randomBytes(40 * megabyte))
+onSmallDisk('a disk that fills up under a running upload refuses it and leaves nothing of it', async (service) => {
+  const { status, body } = await service.put('large', randomBytes(40 * megabyte))
 
-    expect([status, body.code]).toEqual([507, 'insufficient_storage'])
-    await expect.poll(() => service.storedContents()).toEqual([])
-    const small = await service.put('small', 'x')
-    expect(small.status).toBe(201)
-  },
-)
+  expect([status, body.code]).toEqual([507, 'insufficient_storage'])
+  await expect.poll(() => service.storedContents()).toEqual([])
+  const small = await service.put('small', 'x')
+  expect(small.status).toBe(201)
+})
 
 onSmallDisk(
   'a disk without a single byte left is a refusal for the database too, and no end of the service',
@@ -217,8 +194,7 @@ onSmallDisk(
   'uploads that arrive together drop no more history than they need',
   async (service) => {
     for (let at = 0; at < 110; at += 1) await service.put('again', randomBytes(megabyte))
-    const readPastBytes = async () =>
-      Number((await service.call('GET', '/api/versions/stats')).body.past_size)
+    const readPastBytes = async () => Number((await service.call('GET', '/api/versions/stats')).body.past_size)
     const before = await readPastBytes()
 
     const stored = await Promise.all(
@@ -240,8 +216,7 @@ onSmallDisk(
 
     await service.call('POST', '/api/files/delete', { json: { prefix: '/' } })
 
-    const statusOf = async (bytes: number) =>
-      (await service.put(`${bytes}`, randomBytes(bytes))).status
+    const statusOf = async (bytes: number) => (await service.put(`${bytes}`, randomBytes(bytes))).status
     await expect.poll(() => statusOf(30_000)).toBe(201)
     await expect.poll(() => statusOf(megabyte)).toBe(201)
     await expect.poll(() => statusOf(20 * megabyte)).toBe(201)
@@ -257,9 +232,7 @@ onSmallDisk(
   async (service, disk) => {
     const names = Array.from({ length: 4000 }, (_, at) => `d/${at % 7}/a rather long name ${at}`)
     for (let from = 0; from < names.length; from += 100) {
-      const files = names.slice(from, from + 100).map((filename) => ({
-        ...{ name: 'files', content: filename, filename },
-      }))
+      const files = names.slice(from, from + 100).map((filename) => ({ name: 'files', content: filename, filename }))
       expect((await service.send('upload/batch', files)).status).toBe(201)
     }
     disk.fill()
@@ -288,10 +261,7 @@ test('a file system that permits access and refuses to write is an unavailable d
 
   symlinkSync(reserve, join(dataDir, 'disk-reserve'))
 
-  expect([before, store.check()]).toEqual([
-    { disk: { status: 'ok' } },
-    { disk: { status: 'unavailable' } },
-  ])
+  expect([before, store.check()]).toEqual([{ disk: { status: 'ok' } }, { disk: { status: 'unavailable' } }])
   await store.close()
   rmSync(dataDir, { recursive: true })
 })

@@ -11,14 +11,7 @@ import { check } from '../../src/maintenance/files-command.ts'
 import { type FileSystem, type MountedDisk, mountDisk, whyNoDisk } from '../support/mounted-disk.ts'
 import { run } from '../support/program.ts'
 import { findLostBytes, type ResumedUpload, resumeUntilGone } from '../support/resumed-upload.ts'
-import {
-  countInterrupted,
-  findLosses,
-  makeWriters,
-  settle,
-  type Writer,
-  writeUntilKilled,
-} from '../support/writers.ts'
+import { countInterrupted, findLosses, makeWriters, settle, type Writer, writeUntilKilled } from '../support/writers.ts'
 
 const rounds = Number(process.env.POWER_CUTS ?? 10)
 const kinds: FileSystem[] = ['xfs', 'ext4']
@@ -103,21 +96,15 @@ async function writeUntilCut({ disk, dataDir, backup }: Cutting, writers: Writer
     program.child.kill('SIGKILL')
   }
   const resuming = resumeUntilGone(program, token)
-  const count = await writeUntilKilled(
-    program,
-    { token, writers },
-    { kill: cut, withinMs: 2500 },
-  ).finally(() => program.kill())
+  const count = await writeUntilKilled(program, { token, writers }, { kill: cut, withinMs: 2500 }).finally(() =>
+    program.kill(),
+  )
   const { status } = await backingUp
   disk.remount()
   return { count, upload: await resuming, isBackedUp: status === 0 }
 }
 
-async function findAllLosses(
-  dataDir: string,
-  writers: Writer[],
-  upload: ResumedUpload,
-): Promise<string[]> {
+async function findAllLosses(dataDir: string, writers: Writer[], upload: ResumedUpload): Promise<string[]> {
   const program = await run(dataDir)
   const token = await program.logIn()
   const losses = await findLostBytes(program, token, upload)
@@ -126,12 +113,7 @@ async function findAllLosses(
   program.child.kill('SIGTERM') // Ends once the sweep of the start has ended.
   await once(program.child, 'exit')
   const { damages, orphans } = await check({ DATA_DIR: dataDir })
-  return [
-    ...losses,
-    ...damages.map(({ path }) => path),
-    ...orphans,
-    ...readdirSync(join(dataDir, 'tmp')),
-  ]
+  return [...losses, ...damages.map(({ path }) => path), ...orphans, ...readdirSync(join(dataDir, 'tmp'))]
 }
 
 async function findBackupLosses(backup: string, outside: string): Promise<string[]> {

@@ -9,13 +9,7 @@ import { type Chance, DiskImage, type Flush } from '../support/disk-image.ts'
 import { type Program, run } from '../support/program.ts'
 import { ask, start } from '../support/start.ts'
 import { tus } from '../support/tus.ts'
-import {
-  findLosses,
-  makeWriters,
-  settle,
-  type Writer,
-  writeUntilKilled,
-} from '../support/writers.ts'
+import { findLosses, makeWriters, settle, type Writer, writeUntilKilled } from '../support/writers.ts'
 
 const rounds = Number(process.env.POWER_LOSSES ?? 1)
 
@@ -142,13 +136,9 @@ test('small contents and changes of files are committed with a flush, rows of re
   await program.ask({ method: 'DELETE', path: '/api/files/small', headers })
   await program.kill()
 
-  const all = readFileSync(commits, 'utf8').match(
-    /^(?:uploads|contents|static-service)\.sqlite .*$/gm,
-  )
+  const all = readFileSync(commits, 'utf8').match(/^(?:uploads|contents|static-service)\.sqlite .*$/gm)
 
-  expect(new Set(all)).toEqual(
-    new Set(['uploads.sqlite 1', 'contents.sqlite 2', 'static-service.sqlite 2']),
-  )
+  expect(new Set(all)).toEqual(new Set(['uploads.sqlite 1', 'contents.sqlite 2', 'static-service.sqlite 2']))
 })
 
 interface Disk {
@@ -166,8 +156,7 @@ function makeDisk(): Disk {
 }
 
 /** The service, with a journal of what it does to the disk. */
-const runRecorded = (disk: Disk) =>
-  runPreloaded(disk, 'record-disk.ts', { DISK_JOURNAL: disk.journal })
+const runRecorded = (disk: Disk) => runPreloaded(disk, 'record-disk.ts', { DISK_JOURNAL: disk.journal })
 
 async function runPreloaded({ dataDir }: Disk, name: string, env: Record<string, string>) {
   const preload = join(import.meta.dirname, '../support', name)
@@ -177,11 +166,7 @@ async function runPreloaded({ dataDir }: Disk, name: string, env: Record<string,
 }
 
 /** Lets a service take one content for each path of each writer; it runs on. */
-async function uploadForEach(
-  disk: Disk,
-  everybody: Writer[],
-  contentOf: (path: string) => string,
-): Promise<Program> {
+async function uploadForEach(disk: Disk, everybody: Writer[], contentOf: (path: string) => string): Promise<Program> {
   const program = await runRecorded(disk)
   const token = await program.logIn()
   for (const { name, known } of everybody) {

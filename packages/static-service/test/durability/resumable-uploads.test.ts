@@ -79,9 +79,7 @@ class Replicas implements AsyncDisposable {
     const at = this.#turn % this.#programs.length
     await this.#programs[at]?.kill()
     this.#programs[at] = await this.#run()
-    await this.#stores.query(
-      'update static_service.uploads set writer_until = 1 where writer_until > 0',
-    )
+    await this.#stores.query('update static_service.uploads set writer_until = 1 where writer_until > 0')
   }
 
   #run(): Promise<Program> {

@@ -41,8 +41,7 @@ test(`${writes} writes to ${replicaCount} replicas that are killed, on a failing
   }
   const writers = Array.from(
     { length: 8 },
-    (_, at) =>
-      new SharedWriter(`w${at}`, { pick: () => replicas.pick(), token, onChange, outcomes }),
+    (_, at) => new SharedWriter(`w${at}`, { pick: () => replicas.pick(), token, onChange, outcomes }),
   )
 
   const work = async (writer: SharedWriter) => {
@@ -57,9 +56,7 @@ test(`${writes} writes to ${replicaCount} replicas that are killed, on a failing
   expect(outcomes.faults).toEqual([])
   await sweepAll(stores)
   await expectWhole(stores)
-  process.stdout.write(
-    `shared storage: ${JSON.stringify({ ...outcomes, kills: replicas.kills })}\n`,
-  )
+  process.stdout.write(`shared storage: ${JSON.stringify({ ...outcomes, kills: replicas.kills })}\n`)
 }, 3_600_000)
 
 // A replica that just started on a busy machine may shed it.
@@ -139,9 +136,7 @@ class Replicas implements AsyncDisposable {
 async function sweepAll(stores: SharedStores) {
   const waiting = async () => {
     await stores.query("update static_service.garbage set due_at = now() - interval '1 s'")
-    const [left] = await stores.query<{ count: string }>(
-      'select count(*) count from static_service.garbage',
-    )
+    const [left] = await stores.query<{ count: string }>('select count(*) count from static_service.garbage')
     return Number(left?.count)
   }
   await expect.poll(waiting, { interval: 1_500 }).toBe(0)

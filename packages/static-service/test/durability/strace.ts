@@ -24,15 +24,12 @@ const isLarge = (count: number) => count % 2 === 1
 
 const calls = 'fsync,fdatasync,rename,renameat,renameat2,mkdir,write,pwrite64,sendto,writev'
 
-const hasStrace = [
-  ['strace', '-V'] as const,
-  ['apt-get', 'install', '-y', '-qq', 'strace'] as const,
-].some(([command, ...args]) => spawnSync(command, args).status === 0)
+const hasStrace = [['strace', '-V'] as const, ['apt-get', 'install', '-y', '-qq', 'strace'] as const].some(
+  ([command, ...args]) => spawnSync(command, args).status === 0,
+)
 if (hasStrace) await watchFlushes()
 else {
-  process.stdout.write(
-    'NOT RUN: whether answers wait for their flush: strace cannot be installed\n',
-  )
+  process.stdout.write('NOT RUN: whether answers wait for their flush: strace cannot be installed\n')
   process.exitCode = 2
 }
 
@@ -58,9 +55,7 @@ async function trace(folder: string): Promise<string> {
     await once(strace.stderr, 'data') // It says that it is attached.
     for (let count = 0; count < uploads; count += 1) {
       const content = `content ${count}`.padEnd(isLarge(count) ? 40_000 : 0)
-      const { status } = await program.send(token, 'upload', [
-        { name: 'file', content, filename: `${count}.bin` },
-      ])
+      const { status } = await program.send(token, 'upload', [{ name: 'file', content, filename: `${count}.bin` }])
       if (status !== 201) throw new Error(`an upload was answered ${status}`)
     }
     const ended = once(strace, 'exit')
@@ -101,19 +96,12 @@ function judge(found: Call[]): string[] {
     since = answer.begun
     count += 1
     const rename = before.find(({ name, text }) => /^rename/.test(name) && text.includes('/blobs/'))
-    const [draft = '', content = ''] = [...(rename?.text.matchAll(/"([^"]+)"/g) ?? [])].map(
-      ([, path]) => path,
-    )
+    const [draft = '', content = ''] = [...(rename?.text.matchAll(/"([^"]+)"/g) ?? [])].map(([, path]) => path)
     const renamed = { begun: rename?.begun ?? 0, ended: rename?.ended ?? Infinity }
-    const isWalFlushed = (wal: string) =>
-      isFlushed(before, wal, lastWrite(before, wal), answer.begun)
+    const isWalFlushed = (wal: string) => isFlushed(before, wal, lastWrite(before, wal), answer.begun)
     const missing = [
-      isLarge(count) && !isFlushed(before, draft, lastWrite(before, draft), renamed.begun)
-        ? 'the content'
-        : '',
-      isLarge(count) && !isFlushed(before, dirname(content), renamed.ended, answer.begun)
-        ? 'its folder'
-        : '',
+      isLarge(count) && !isFlushed(before, draft, lastWrite(before, draft), renamed.begun) ? 'the content' : '',
+      isLarge(count) && !isFlushed(before, dirname(content), renamed.ended, answer.begun) ? 'its folder' : '',
       isLarge(count) || isWalFlushed('/contents.sqlite-wal') ? '' : 'the content database',
       isWalFlushed('/static-service.sqlite-wal') ? '' : 'the catalog',
     ].filter(Boolean)

@@ -33,10 +33,10 @@ test.each([
   ['a/./b', 'invalid_path'],
   ['a/../b', 'invalid_path'],
   ['a\\b', 'invalid_path'],
-  ...Array.from(
-    '\0\u001f\u007f\u0085\u009f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069',
-    (character) => [`a${character}b`, 'invalid_path'],
-  ),
+  ...Array.from('\0\u001f\u007f\u0085\u009f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069', (character) => [
+    `a${character}b`,
+    'invalid_path',
+  ]),
   [longest, longest],
   [`${longest}x`, 'invalid_path'],
   ['a\ud800b', 'invalid_path'],
@@ -63,9 +63,7 @@ test.each([
 })
 
 test('the refusal of a path with %2F says how to send it', () => {
-  expect(() => readUrlPath('/api/files/a%2Fb', 'a/b')).toThrow(
-    'No file at a/b: send its slashes as /, not as %2F',
-  )
+  expect(() => readUrlPath('/api/files/a%2Fb', 'a/b')).toThrow('No file at a/b: send its slashes as /, not as %2F')
 })
 
 describe('slashes at the ends', () => {
@@ -92,11 +90,7 @@ test('an encoded slash in the path of a URL names no file, in its query it does 
 })
 
 test('a URL encodes each segment', () => {
-  const character = fc.constantFrom(
-    ...Array.from({ length: 128 }, (_, code) => String.fromCharCode(code)),
-    'ü',
-    '😀',
-  )
+  const character = fc.constantFrom(...Array.from({ length: 128 }, (_, code) => String.fromCharCode(code)), 'ü', '😀')
   fc.assert(
     fc.property(fc.string({ unit: character }), (path) => {
       expect(encodePath(path)).toBe(path.split('/').map(encodeURIComponent).join('/'))

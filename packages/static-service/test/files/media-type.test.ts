@@ -1,11 +1,6 @@
 import { expect, test } from 'vitest'
 import { nameOf } from '../../src/files/file-path.ts'
-import {
-  categories,
-  categoryOf,
-  contentTypeOf,
-  isCompressible,
-} from '../../src/files/media-type.ts'
+import { categories, categoryOf, contentTypeOf, isCompressible } from '../../src/files/media-type.ts'
 
 const nothing = new Uint8Array()
 
@@ -58,22 +53,19 @@ test('a binary file under the name of a text file is not text', async () => {
   expect(await contentTypeOf('README', Buffer.from([0, 1, 2]))).toBe('application/octet-stream')
 })
 
-test.each(['a.ts', 'a.mts', 'a.TS'])(
-  '%s is TypeScript unless it is an MPEG stream',
-  async (name) => {
-    const stream = Buffer.alloc(188 * 3)
-    for (const start of [0, 188, 376]) stream[start] = 0x47
+test.each(['a.ts', 'a.mts', 'a.TS'])('%s is TypeScript unless it is an MPEG stream', async (name) => {
+  const stream = Buffer.alloc(188 * 3)
+  for (const start of [0, 188, 376]) stream[start] = 0x47
 
-    const types = [
-      await contentTypeOf(name, Buffer.from('export const a = 1\n')),
-      await contentTypeOf(name, nothing),
-      await contentTypeOf(name, stream),
-    ]
+  const types = [
+    await contentTypeOf(name, Buffer.from('export const a = 1\n')),
+    await contentTypeOf(name, nothing),
+    await contentTypeOf(name, stream),
+  ]
 
-    expect(types).toEqual(['text/x-typescript', 'text/x-typescript', 'video/mp2t'])
-    expect(categoryOf('text/x-typescript')).toBe('code')
-  },
-)
+  expect(types).toEqual(['text/x-typescript', 'text/x-typescript', 'video/mp2t'])
+  expect(categoryOf('text/x-typescript')).toBe('code')
+})
 
 test.each([
   ['text/html', true],

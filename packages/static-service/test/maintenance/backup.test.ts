@@ -64,8 +64,7 @@ async function finish(child: ChildProcess) {
 
 const large = 'large '.repeat(10_000)
 
-const runCli = (dataDir: string, ...args: string[]) =>
-  runCommand(manageData, args, { DATA_DIR: dataDir })
+const runCli = (dataDir: string, ...args: string[]) => runCommand(manageData, args, { DATA_DIR: dataDir })
 
 /** Changes things until it is told to stop: a path that grows by one each time, and others that come and go. */
 class Writer {
@@ -178,10 +177,7 @@ test('a killed backup is not taken for a backup, and the next one goes on', asyn
   const [left = ''] = readdirSync(join(target, 'snapshots'))
   expect(left).toMatch(/\.partial$/)
   const restored = await runCli(join(target, 'other'), 'restore', target)
-  expect([restored.status, restored.errors]).toEqual([
-    1,
-    `There is no finished backup in ${target}.\n`,
-  ])
+  expect([restored.status, restored.errors]).toEqual([1, `There is no finished backup in ${target}.\n`])
   const next = await runCli(service.dataDir, 'backup', target)
   expect(next.out).toMatch(/^Backed up into .*: users\.json, and 40 contents of \d+ bytes\.\n$/)
   expect([next.status, existsSync(join(target, 'snapshots', left))]).toEqual([0, false])
@@ -225,9 +221,7 @@ test('a further backup copies what the folder lacks, and each can be restored', 
   expect([second, older, pruned, newer].map(({ status }) => status)).toEqual([0, 0, 0, 0])
   expect(statSync(file).ino).toBe(ino)
   expect(pruned.out).toBe('Removed 1 contents that no backup needs.\n')
-  const reports = await Promise.all(
-    ['older', 'newer'].map((name) => check({ DATA_DIR: join(outside, name) })),
-  )
+  const reports = await Promise.all(['older', 'newer'].map((name) => check({ DATA_DIR: join(outside, name) })))
   expect(reports).toMatchObject([
     { files: 2, contents: 2, damages: [], orphans: [] },
     { files: 3, contents: 3, damages: [], orphans: [] },
@@ -249,10 +243,7 @@ test('a restore overwrites no running service, and neither service nor backup be
     encoding: 'utf8',
   })
 
-  expect([over.status, over.errors]).toEqual([
-    1,
-    `Another process is using ${service.dataDir}: stop it first.\n`,
-  ])
+  expect([over.status, over.errors]).toEqual([1, `Another process is using ${service.dataDir}: stop it first.\n`])
   expect(status).toBe(200)
   const refusal = `A restore into ${half} was interrupted: run it again, or delete everything in it.\n`
   expect([started.status, started.stderr]).toEqual([1, refusal])
@@ -340,8 +331,7 @@ test('damaged contents fail a backup that names their files, unless they are ski
       expect([status, out.split('\n').includes(line)]).toEqual([0, true])
     }
   }
-  for (const { out } of [made, restored])
-    expect(out).toMatch(/^2 of them left out, since damaged:$/m)
+  for (const { out } of [made, restored]) expect(out).toMatch(/^2 of them left out, since damaged:$/m)
   const copy = await check({ DATA_DIR: join(outside, 'copy') })
   expect(copy).toMatchObject({ files: 1, damages: [], orphans: [] }) // Damaged files are left out.
 })
@@ -381,27 +371,22 @@ test('after a restore a proxy can read content files by their group, and the fir
   onTestFinished(() => program.kill())
   const token = await program.logIn()
   const found = await readAll(program, token)
-  const stored = await program.send(token, 'upload', [
-    { name: 'file', content: 'new', filename: 'new' },
-  ])
+  const stored = await program.send(token, 'upload', [{ name: 'file', content: 'new', filename: 'new' }])
   expect([found.get('small'), found.get('large'), stored.status]).toEqual(['small', large, 201])
   expect(program.output()).not.toMatch(/"level":"?(?:warn|error|40|50)/)
 })
 
-test.each([
-  [[]],
-  [['backup']],
-  [['backup', 'a', 'b']],
-  [['backup', 'a', '--force']],
-  [['keep', 'a']],
-])('%j is answered with how to use it', async (args) => {
-  const { status, errors } = await runCli('/nowhere', ...args)
+test.each([[[]], [['backup']], [['backup', 'a', 'b']], [['backup', 'a', '--force']], [['keep', 'a']]])(
+  '%j is answered with how to use it',
+  async (args) => {
+    const { status, errors } = await runCli('/nowhere', ...args)
 
-  expect([status, errors?.split('\n')[0]]).toEqual([
-    2,
-    'Back up DATA_DIR (/nowhere), and restore it. With DATABASE_URL: the database instead.',
-  ])
-})
+    expect([status, errors?.split('\n')[0]]).toEqual([
+      2,
+      'Back up DATA_DIR (/nowhere), and restore it. With DATABASE_URL: the database instead.',
+    ])
+  },
+)
 
 test('a folder without a store is reported', async () => {
   const { status, errors } = await runCli('/nowhere', 'backup', '/nowhere-else')

@@ -40,12 +40,7 @@ async function makeStore() {
 const sound = '4 files, 3 contents, 60011 bytes: all sound'
 
 /** Stores a row that no file refers to, or a compressed form. */
-function addRow(
-  dataDir: string,
-  digest: string,
-  bytes: Buffer,
-  coding: ContentCoding = 'identity',
-) {
+function addRow(dataDir: string, digest: string, bytes: Buffer, coding: ContentCoding = 'identity') {
   const db = new Sqlite(blobDatabaseFile(dataDir))
   db.prepare('insert or replace into contents (digest, coding, bytes) values (?, ?, ?)').run(
     ...[Buffer.from(digest, 'hex'), contentCodings.indexOf(coding), bytes],
@@ -144,9 +139,7 @@ test('what no file refers to is no damage, and is removed by a repair', async ()
   const orphans = [`contents.sqlite/${row}`, file.slice(dataDir.length + 1)]
   expect(checked.status).toBe(0)
   expect(checked.lines).toEqual(expect.arrayContaining(orphans.map((name) => `orphan: ${name}`)))
-  expect(repaired.lines.sort()).toEqual(
-    [...orphans.map((name) => `removed: ${name}`), sound].sort(),
-  )
+  expect(repaired.lines.sort()).toEqual([...orphans.map((name) => `removed: ${name}`), sound].sort())
   expect(again.lines).toEqual([sound])
 })
 
@@ -263,9 +256,7 @@ test('a start removes what no file refers to, and reports what is missing or cut
 
   // After two seconds a start no longer waits for this.
   const told = () => service.lines().map(({ msg, orphans, missing }) => ({ msg, orphans, missing }))
-  await expect
-    .poll(told)
-    .toContainEqual({ msg: 'contents missing: run `npm run files -- check`', missing: 2 })
+  await expect.poll(told).toContainEqual({ msg: 'contents missing: run `npm run files -- check`', missing: 2 })
   expect(told()).toContainEqual({ msg: 'unreferenced contents removed', orphans: 2 })
   expect(storedIn(dataDir)).toEqual([fileOf(large), `row ${digestOf('shared')} identity`])
 })

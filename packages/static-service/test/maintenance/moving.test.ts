@@ -38,10 +38,7 @@ const contents: [string, Buffer][] = [
 ]
 
 /** For tests in which an object need not be sent in parts. */
-const withoutParts = contents.map(([path, content]): [string, Buffer] => [
-  path,
-  content.subarray(0, 100_000),
-])
+const withoutParts = contents.map(([path, content]): [string, Buffer] => [path, content.subarray(0, 100_000)])
 
 const startKeeping = ({ env, dataDir }: { env?: Record<string, string>; dataDir?: string }) =>
   start({ env: { ...env, KEEP_HISTORY_DAYS: '30' }, ...(dataDir && { dataDir }) })
@@ -89,10 +86,7 @@ async function answers(service: Service) {
   for (const path of questions) {
     const { status, bytes } = await service.call('GET', encodeURI(path))
     // An archive of all files takes long to compare as text.
-    const told =
-      bytes.length > 1_000_000
-        ? digestOf(bytes)
-        : bytes.toString().replaceAll(`:${service.port}`, ':port')
+    const told = bytes.length > 1_000_000 ? digestOf(bytes) : bytes.toString().replaceAll(`:${service.port}`, ':port')
     found.push(`${path} ${status} ${told}`)
   }
   for (const [path, content] of contents.slice(1)) {
@@ -126,8 +120,7 @@ test('files move from a folder to PostgreSQL and S3 and back, and every answer s
     expect((await service.call('DELETE', '/api/files/docs/more.txt')).status).toBe(204)
   }
   const later = ['/api/versions/stats', '/api/changes', '/api/events']
-  const unchanged = (found: string[]) =>
-    found.filter((answer) => !later.some((path) => answer.startsWith(`${path} `)))
+  const unchanged = (found: string[]) => found.filter((answer) => !later.some((path) => answer.startsWith(`${path} `)))
   const again = await runCli(shared, 'backup', second, '--verify')
   expect([again.status, again.errors]).toEqual([0, expect.not.stringContaining('Warning')])
   expect((await runCli({}, 'check', second, '--verify')).status).toBe(0)
@@ -164,8 +157,7 @@ test('an interrupted restore is resumed, and no service starts before it is comp
   stores.s3.fault = ({ operation }) => (operation === 'part' ? { kind: 'silent' } : undefined)
   const killed = begin({ ...shared, S3_TIMEOUT_MS: '600000' }, 'restore', made)
   const ended = once(killed, 'exit')
-  const objects = () =>
-    stores.query('select from static_service.contents where object_key is not null').catch(() => []) // The table is made by the restore.
+  const objects = () => stores.query('select from static_service.contents where object_key is not null').catch(() => []) // The table is made by the restore.
   await expect.poll(async () => (await objects()).length).toBe(2)
   killed.kill('SIGKILL')
   await ended
@@ -245,9 +237,7 @@ test('while S3 is away a backup fails in one sentence, and is no backup', async 
   const refused = await runCli(shared, 'backup', join(folder, 'refused'))
 
   expect(refused.status).toBe(1)
-  expect(refused.errors).toContain(
-    'Cannot use the bucket in S3_BUCKET: Error, connect ECONNREFUSED',
-  )
+  expect(refused.errors).toContain('Cannot use the bucket in S3_BUCKET: Error, connect ECONNREFUSED')
   expect(refused.errors).not.toContain('    at ')
   expect(await readdir(join(folder, 'refused/snapshots'))).toEqual([])
   expect(await readdir(shared.DATA_DIR)).toEqual([])
@@ -277,8 +267,6 @@ test('a restore that cannot use a store says why in one sentence, and is resumed
   expect(noBucket.status).toBe(1)
   expect(noBucket.errors).toMatch(/^Cannot use the bucket in S3_BUCKET: NoSuchBucket, .*\.$/m)
   expect(noDatabase.status).toBe(1)
-  expect(noDatabase.errors).toBe(
-    'Cannot use the database in DATABASE_URL: connect ECONNREFUSED 127.0.0.1:1.\n',
-  )
+  expect(noDatabase.errors).toBe('Cannot use the database in DATABASE_URL: connect ECONNREFUSED 127.0.0.1:1.\n')
   expect(resumed.status).toBe(0)
 })

@@ -34,30 +34,23 @@ const fileOf = (content: string) => ({
 })
 
 // From 1,001 files on the queries run in worker threads.
-test.each([1, 1000, 1001])(
-  'the sweep of %i files removes an orphan and reports a missing content',
-  async (count) => {
-    const { dataDir, catalog, store } = await open()
-    const contents = Array.from({ length: count }, (_, at) => `content ${at}`)
-    const stored = [...contents.slice(1), 'orphan']
-    await Promise.all(
-      stored.map((each) => store.small.store(digestOf(each), 'identity', Buffer.from(each))),
-    )
-    await catalog.writes.put({ files: contents.map(fileOf) })
+test.each([1, 1000, 1001])('the sweep of %i files removes an orphan and reports a missing content', async (count) => {
+  const { dataDir, catalog, store } = await open()
+  const contents = Array.from({ length: count }, (_, at) => `content ${at}`)
+  const stored = [...contents.slice(1), 'orphan']
+  await Promise.all(stored.map((each) => store.small.store(digestOf(each), 'identity', Buffer.from(each))))
+  await catalog.writes.put({ files: contents.map(fileOf) })
 
-    const result = await sweepOrphans(store, catalog)
+  const result = await sweepOrphans(store, catalog)
 
-    expect(result).toEqual({ orphans: 1, missing: [digestOf('content 0')] })
-    expect(rowsIn(dataDir)).toHaveLength(count - 1)
-  },
-)
+  expect(result).toEqual({ orphans: 1, missing: [digestOf('content 0')] })
+  expect(rowsIn(dataDir)).toHaveLength(count - 1)
+})
 
 test('the sweep finds every orphan of a store without files', async () => {
   const { dataDir, catalog, store } = await open()
   const orphans = Array.from({ length: 300 }, (_, at) => `orphan ${at}`)
-  await Promise.all(
-    orphans.map((each) => store.small.store(digestOf(each), 'identity', Buffer.from(each))),
-  )
+  await Promise.all(orphans.map((each) => store.small.store(digestOf(each), 'identity', Buffer.from(each))))
 
   const result = await sweepOrphans(store, catalog)
 

@@ -41,9 +41,7 @@ test('objects and rows that are altered or missing are named by the files that h
   await fill(stores)
   await stores.s3.store.alter(await keyOf(stores, large), flip)
   await stores.s3.store.remove(await keyOf(stores, style))
-  await stores.query(
-    "update static_service.contents set bytes = 'smell' where coding = 0 and size = 5",
-  )
+  await stores.query("update static_service.contents set bytes = 'smell' where coding = 0 and size = 5")
   await stores.query("update static_service.files set size = 6 where path = 'small.txt'")
 
   const { damages } = await check(stores.env)
@@ -59,12 +57,8 @@ test('objects and rows that are altered or missing are named by the files that h
 test('a repair removes damaged compressed forms and contents that no file refers to', async () => {
   await using stores = await startSharedStores()
   await fill(stores)
-  await stores.query(
-    "update static_service.contents set bytes = 'x' where coding = 1 and bytes is not null",
-  )
-  await stores.query("insert into static_service.contents values ($1, 0, 5, 'alone', null, null)", [
-    digestOf('alone'),
-  ])
+  await stores.query("update static_service.contents set bytes = 'x' where coding = 1 and bytes is not null")
+  await stores.query("insert into static_service.contents values ($1, 0, 5, 'alone', null, null)", [digestOf('alone')])
   const found = await check(stores.env)
   expect(found.damages).toEqual([{ path: 'style.css', fault: 'its br form is damaged' }])
   expect(found.orphans).toEqual([`contents/${digestOf('alone')}`])

@@ -74,10 +74,7 @@ describe('a range that is not to be understood is ignored', () => {
     ['bytes=5-4', 'the last position stands before the first (14.1.1)'],
     ['bytes=0-1,5-4', 'one invalid range spoils the set'],
     ['bytes=0-1,x', 'one element that is no range spoils the set'],
-    [
-      'bytes=99999999999999999999-99999999999999999998',
-      'also where a double cannot tell them apart',
-    ],
+    ['bytes=99999999999999999999-99999999999999999998', 'also where a double cannot tell them apart'],
     ['bytes=a-b', 'letters'],
     ['bytes=0x1-2', 'no hexadecimal numbers'],
     ['bytes=+1-2', 'no signs'],
@@ -258,15 +255,12 @@ const asRfc850 = (date: string) => {
 
 /** Takes a multipart/byteranges body apart by its grammar (RFC 2046, 5.1.1); nothing may be left over. */
 function partsOf({ headers, body }: Raw) {
-  const boundary = /^multipart\/byteranges; boundary=([\w-]{1,70})$/.exec(
-    headers['content-type'] ?? '',
-  )?.[1]
+  const boundary = /^multipart\/byteranges; boundary=([\w-]{1,70})$/.exec(headers['content-type'] ?? '')?.[1]
   const text = `\r\n${body.toString('latin1')}`
   const [before, ...parts] = text.split(`\r\n--${boundary}`)
   expect([before, parts.pop()]).toEqual(['', '--\r\n'])
   return parts.map((part) => {
-    const [, type, range, bytes] =
-      /^\r\ncontent-type: (.*)\r\ncontent-range: (.*)\r\n\r\n([\s\S]*)$/.exec(part) ?? []
+    const [, type, range, bytes] = /^\r\ncontent-type: (.*)\r\ncontent-range: (.*)\r\n\r\n([\s\S]*)$/.exec(part) ?? []
     return { type, range, bytes }
   })
 }

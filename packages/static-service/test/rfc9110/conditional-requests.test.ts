@@ -18,8 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-const fill = (value: string) =>
-  value.replace(/\bE\b|\bN\b|\bD[+-]1|\bD\b/g, (name) => own[name] ?? '')
+const fill = (value: string) => value.replace(/\bE\b|\bN\b|\bD[+-]1|\bD\b/g, (name) => own[name] ?? '')
 
 type Row = [fields: Record<string, string>, status: number, why: string]
 
@@ -59,11 +58,7 @@ const rows: Row[] = [
   [{ 'If-Modified-Since': '32503680000' }, 200, 'a number is no date'],
   [{ 'If-Modified-Since': '' }, 200, 'nothing is no date'],
 
-  [
-    { 'If-None-Match': 'N', 'If-Modified-Since': 'D' },
-    200,
-    'with tags, dates are ignored (13.1.3)',
-  ],
+  [{ 'If-None-Match': 'N', 'If-Modified-Since': 'D' }, 200, 'with tags, dates are ignored (13.1.3)'],
   [{ 'If-None-Match': 'E', 'If-Modified-Since': 'D-1' }, 304, 'with tags, dates are ignored'],
   [{ 'If-None-Match': 'nonsense', 'If-Modified-Since': 'D' }, 200, 'also beside broken tags'],
 
@@ -79,11 +74,7 @@ const rows: Row[] = [
   [{ 'If-Unmodified-Since': 'D' }, 200, 'not modified since its own date (13.1.4)'],
   [{ 'If-Unmodified-Since': 'D+1' }, 200, 'not modified since a later date'],
   [{ 'If-Unmodified-Since': 'D-1' }, 412, 'modified after that'],
-  [
-    { 'If-Unmodified-Since': 'Sunday, 06-Nov-94 08:49:37 GMT' },
-    412,
-    'RFC 850: modified after that',
-  ],
+  [{ 'If-Unmodified-Since': 'Sunday, 06-Nov-94 08:49:37 GMT' }, 412, 'RFC 850: modified after that'],
   [{ 'If-Unmodified-Since': '1994-11-06' }, 200, 'no HTTP-date, so ignored'],
 
   [{ 'If-Match': 'E', 'If-Unmodified-Since': 'D-1' }, 200, 'step 1 spares step 2 (13.2.2)'],
@@ -113,9 +104,7 @@ const bodies: Record<string, RegExp> = {
 
 describe.each(['GET', 'HEAD'])('%s', (method) => {
   test.each(rows)('with %o is a %i: %s', async (fields, status) => {
-    const headers = Object.fromEntries(
-      Object.entries(fields).map(([name, text]) => [name, fill(text)]),
-    )
+    const headers = Object.fromEntries(Object.entries(fields).map(([name, text]) => [name, fill(text)]))
 
     const answer = await service.ask('/static/page.bin', headers, method)
 
@@ -125,9 +114,7 @@ describe.each(['GET', 'HEAD'])('%s', (method) => {
 })
 
 test.each(rowsWithRange)('a range with %o is a %i: %s', async (fields, status) => {
-  const headers = Object.fromEntries(
-    Object.entries(fields).map(([name, text]) => [name, fill(text)]),
-  )
+  const headers = Object.fromEntries(Object.entries(fields).map(([name, text]) => [name, fill(text)]))
 
   const answer = await service.ask('/static/page.bin', { Range: 'bytes=0-2', ...headers })
 

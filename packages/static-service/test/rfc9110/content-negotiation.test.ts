@@ -77,11 +77,7 @@ describe('each form is a representation of its own', () => {
     ['GET', { 'If-Match': `"${digest}"` }, 412],
     ['HEAD', { 'If-None-Match': `"${digest}-br"` }, 304],
   ])('%s with %o where br is taken is a %i', async (method, condition, status) => {
-    const answer = await service.ask(
-      '/static/long.txt',
-      { 'Accept-Encoding': 'br', ...condition },
-      method,
-    )
+    const answer = await service.ask('/static/long.txt', { 'Accept-Encoding': 'br', ...condition }, method)
 
     expect([answer.status, answer.headers.vary]).toEqual([status, 'Accept-Encoding'])
   })

@@ -113,9 +113,7 @@ describe('a private file is absent for who may not read it', () => {
     const headers = { origin: 'https://a.example', 'access-control-request-method': 'GET' }
     const preflight = (path: string) => get(path, headers, 'OPTIONS')
 
-    expect(shapeOf(await preflight('drafts/a.css'), '')).toEqual(
-      shapeOf(await preflight('drafts/none'), ''),
-    )
+    expect(shapeOf(await preflight('drafts/a.css'), '')).toEqual(shapeOf(await preflight('drafts/none'), ''))
   })
 })
 
@@ -126,8 +124,7 @@ describe('who may read a private file gets it, for itself alone', () => {
     async () => ({ authorization: `Basic ${Buffer.from(`x:${token}`).toString('base64')}` }),
     async () => ({ 'x-api-key': token }),
   ]
-  const digest = async (path: string) =>
-    String((await service.call('GET', `/api/files/${path}`)).body.sha256)
+  const digest = async (path: string) => String((await service.call('GET', `/api/files/${path}`)).body.sha256)
 
   test.each(credentials.map((each, index) => [index, each] as const))(
     'with the credentials %i',
@@ -253,8 +250,7 @@ test('an admin limited to folders lists, sets and removes rules of these only', 
   const prefixes = (listed.rules as { prefix: string }[]).map(({ prefix }) => prefix)
   expect(prefixes.sort()).toEqual(['drafts/', 'drafts/shown/'])
   for (const prefix of ['other', 'none', 'draft'])
-    for (const method of ['PUT', 'DELETE'])
-      expect((await send(method, prefix)).body.code).toBe('directory_not_found')
+    for (const method of ['PUT', 'DELETE']) expect((await send(method, prefix)).body.code).toBe('directory_not_found')
   expect((await send('PUT', 'drafts/mine')).status).toBe(200)
   expect((await send('DELETE', 'drafts/mine')).status).toBe(204)
 })
@@ -285,14 +281,11 @@ test('a file made private while 50 connections read it is absent in the next ans
   const agents = Array.from({ length: 50 }, () => new Agent({ keepAlive: true, maxSockets: 1 }))
   const read = (path: string) =>
     Promise.all(
-      agents.map((agent) =>
-        ask(service.port, { method: 'GET', path: `/static/${path}`, headers: {}, agent }),
-      ),
+      agents.map((agent) => ask(service.port, { method: 'GET', path: `/static/${path}`, headers: {}, agent })),
     )
   const statuses = async (path: string) => new Set((await read(path)).map(({ status }) => status))
 
-  for (let round = 0; round < 3; round += 1)
-    expect(await statuses('hot/a.css')).toEqual(new Set([200]))
+  for (let round = 0; round < 3; round += 1) expect(await statuses('hot/a.css')).toEqual(new Set([200]))
   const reading = read('hot/a.css')
   await setRule(service, 'hot/', false)
   await reading

@@ -65,10 +65,7 @@ test('a replaced file is found in its new category only', async () => {
   const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
   await service.put('logo', png)
 
-  const [images, others] = [
-    await list(service, '?category=image'),
-    await list(service, '?category=other'),
-  ]
+  const [images, others] = [await list(service, '?category=image'), await list(service, '?category=other')]
 
   expect([images, others]).toEqual([['logo'], []])
   expect(await list(service, '?search=log&category=image')).toEqual(['logo'])
@@ -107,20 +104,13 @@ test.each([
 
   const { status, body } = await service.call('GET', `/api/files?${query}`)
 
-  expect([status, body.code, body.errors?.map((fault) => fault.path)]).toEqual([
-    400,
-    'validation_failed',
-    [path],
-  ])
+  expect([status, body.code, body.errors?.map((fault) => fault.path)]).toEqual([400, 'validation_failed', [path]])
 })
 
 test('200 characters may be searched for, whatever their length in bytes', async () => {
   await using service = await emptyService()
 
-  const { status } = await service.call(
-    'GET',
-    `/api/files?search=${encodeURIComponent('🙂'.repeat(200))}`,
-  )
+  const { status } = await service.call('GET', `/api/files?search=${encodeURIComponent('🙂'.repeat(200))}`)
 
   expect(status).toBe(200)
 })
@@ -129,9 +119,7 @@ test('an empty store has an empty tree, no categories and no files', async () =>
   await using service = await emptyService()
 
   const paths = ['/api/files/tree', '/api/files/categories', '/api/files']
-  const [tree, categories, files] = await Promise.all(
-    paths.map((path) => service.call('GET', path)),
-  )
+  const [tree, categories, files] = await Promise.all(paths.map((path) => service.call('GET', path)))
 
   expect(tree?.body.tree).toEqual({
     name: '',
@@ -151,10 +139,7 @@ test('lists, categories and the tree have the same address with and without a sl
   const paths = ['/api/files', '/api/files/categories', '/api/files/tree']
 
   const answers = await Promise.all(
-    paths.map(async (path) => [
-      await service.call('GET', path),
-      await service.call('GET', `${path}/`),
-    ]),
+    paths.map(async (path) => [await service.call('GET', path), await service.call('GET', `${path}/`)]),
   )
 
   for (const [plain, slashed] of answers) {
@@ -254,8 +239,7 @@ test('a list of a directory has the total of that directory', async () => {
 
   const totals = await Promise.all(
     ['prefix=a', 'prefix=a&recursive=false', 'prefix=a&sort=size', 'recursive=false'].map(
-      async (query) =>
-        (await service.call('GET', `/api/files?page_size=1&${query}`)).body.pagination?.total_items,
+      async (query) => (await service.call('GET', `/api/files?page_size=1&${query}`)).body.pagination?.total_items,
     ),
   )
 

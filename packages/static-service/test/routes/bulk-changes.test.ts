@@ -6,8 +6,7 @@ const putAll = async (service: Service, paths: string[]) => {
   for (const path of paths) await service.put(path)
 }
 
-const paths = async (service: Service) =>
-  (await service.call('GET', '/api/files')).body.files?.map(({ path }) => path)
+const paths = async (service: Service) => (await service.call('GET', '/api/files')).body.files?.map(({ path }) => path)
 
 const move = (service: Service, json: unknown, user = 'admin') =>
   service.call('POST', '/api/files/move', { json, user })
@@ -28,15 +27,10 @@ test('a moved file is at its new path only, with its content and creation time',
   const moved = await move(service, { from: 'a/b.txt', to: '/c/d.txt' })
 
   expect([moved.status, moved.body]).toEqual([200, { files_moved: 1 }])
-  expect([await content(service, 'a/b.txt'), await content(service, 'c/d.txt')]).toEqual([
-    404,
-    'content',
-  ])
+  expect([await content(service, 'a/b.txt'), await content(service, 'c/d.txt')]).toEqual([404, 'content'])
   const { body } = await service.call('GET', '/api/files/c/d.txt')
   expect(body).toMatchObject({ name: 'd.txt', created_at: before.created_at, uploaded_by: 'admin' })
-  expect(Date.parse(String(body.updated_at))).toBeGreaterThanOrEqual(
-    Date.parse(String(before.updated_at)),
-  )
+  expect(Date.parse(String(body.updated_at))).toBeGreaterThanOrEqual(Date.parse(String(before.updated_at)))
   expect((await service.call('GET', '/api/files?search=b.txt')).body.files).toEqual([])
   expect((await service.call('GET', '/api/files/tree?prefix=a')).status).toBe(404)
 })
@@ -54,9 +48,7 @@ test.each([
   const { body } = await service.call('GET', `/api/files/${to}`)
   expect([body.content_type, body.category]).toEqual([type, category])
   const { body: counts } = await service.call('GET', '/api/files/categories')
-  expect(counts.categories?.map((each) => [each.category, each.file_count])).toEqual([
-    [category, 1],
-  ])
+  expect(counts.categories?.map((each) => [each.category, each.file_count])).toEqual([[category, 1]])
 })
 
 test('a moved directory takes everything below it along and merges into the target', async () => {
@@ -179,14 +171,7 @@ test('files and directories are moved together as one change; what exists is nam
   expect([refused.status, refused.body.code]).toEqual([409, 'path_conflict'])
   expect(refused.body.paths).toEqual(['to/b.txt', 'to/d/1'])
   expect(moved.body).toEqual({ files_moved: 5 })
-  expect(await paths(service)).toEqual([
-    'a.txt',
-    'to/a.txt',
-    'to/b.html',
-    'to/b.txt',
-    'to/d/1',
-    'to/d/e/2',
-  ])
+  expect(await paths(service)).toEqual(['a.txt', 'to/a.txt', 'to/b.html', 'to/b.txt', 'to/d/1', 'to/d/e/2'])
   expect(await content(service, 'a.txt')).toBe('c.txt')
   expect((await service.call('GET', '/api/files/to/b.html')).body.content_type).toBe('text/html')
   const { body } = await service.call('GET', '/api/changes?page_size=1')
@@ -214,21 +199,18 @@ test.each([
   ['a file below another', ['d/1', 'moved/1'], 409, 'path_conflict'],
   ['to a reserved path', ['r/', '/'], 400, 'reserved_path'],
   ['a file to a directory', ['d/1', 'x/'], 400, 'validation_failed'],
-])(
-  'a batch that moves %s is refused and changes nothing',
-  async (_what, [from, to], status, code) => {
-    await using service = await emptyService()
-    const all = ['a', 'd/1', 'r/tree']
-    await putAll(service, all)
+])('a batch that moves %s is refused and changes nothing', async (_what, [from, to], status, code) => {
+  await using service = await emptyService()
+  const all = ['a', 'd/1', 'r/tree']
+  await putAll(service, all)
 
-    const answer = await moveBatch(service, [
-      { from: 'a', to: 'moved' },
-      { from, to },
-    ])
+  const answer = await moveBatch(service, [
+    { from: 'a', to: 'moved' },
+    { from, to },
+  ])
 
-    expect([answer.status, answer.body.code, await paths(service)]).toEqual([status, code, all])
-  },
-)
+  expect([answer.status, answer.body.code, await paths(service)]).toEqual([status, code, all])
+})
 
 test('named files are deleted together, and only bytes that no other file has are freed', async () => {
   await using service = await emptyService()

@@ -27,14 +27,17 @@ const ChangePage = Change.extend({
 const get = async (service: Service, path: string): Promise<unknown> =>
   JSON.parse((await service.call('GET', path)).bytes.toString())
 
-const changesOf = async (service: Service, query = '') =>
-  ChangeList.parse(await get(service, `/api/changes?${query}`))
+const changesOf = async (service: Service, query = '') => ChangeList.parse(await get(service, `/api/changes?${query}`))
 
 const readChange = async (service: Service, id: number, query = '') =>
   ChangePage.parse(await get(service, `/api/changes/${id}?${query}`))
 
 const counts = (action: string, [added, replaced, removed]: number[], bytes: number) => ({
-  ...{ action, added, replaced, removed, bytes },
+  action,
+  added,
+  replaced,
+  removed,
+  bytes,
 })
 
 test('each request that changes files is one change, with what it did and who sent it', async () => {
@@ -124,11 +127,7 @@ test('a change has its files with their contents before and after, in pages', as
     { path: 'p/b.txt', before: three, after: one },
   ])
   expect([whole.next, whole.pagination.total_items]).toEqual([null, 2])
-  expect([begin.files, rest.files, rest.next]).toEqual([
-    whole.files.slice(0, 1),
-    whole.files.slice(1),
-    null,
-  ])
+  expect([begin.files, rest.files, rest.next]).toEqual([whole.files.slice(0, 1), whole.files.slice(1), null])
   expect(await readChange(service, id, 'page_size=1&page=2')).toMatchObject({ files: rest.files })
 })
 
@@ -140,8 +139,7 @@ test('the list is filtered, and paged by a position that stays', async () => {
   await service.call('POST', '/api/files/move', { json: { from: 'f/deep/', to: 'g/' } })
   await service.call('DELETE', '/api/files/f/x.txt')
   const [newest] = (await changesOf(service, 'page_size=1')).changes
-  const actions = async (query: string) =>
-    (await changesOf(service, query)).changes.map((change) => change.action)
+  const actions = async (query: string) => (await changesOf(service, query)).changes.map((change) => change.action)
 
   expect(await actions('prefix=f')).toEqual(['delete', 'move', 'upload', 'upload'])
   expect(await actions('prefix=/f/deep/')).toEqual(['move', 'upload'])

@@ -43,9 +43,7 @@ test('each change of files and each version is an event, for those who see its f
   ])
   expect([events[0]?.request_id, events[3]?.request_id]).toEqual(['the-first', 'the-last'])
   const { bytes } = await service.call('GET', '/api/changes')
-  const { changes } = z
-    .object({ changes: z.array(z.unknown()) })
-    .parse(JSON.parse(bytes.toString()))
+  const { changes } = z.object({ changes: z.array(z.unknown()) }).parse(JSON.parse(bytes.toString()))
   expect(events.slice(0, 3).map(({ data }) => data)).toEqual(changes.toReversed())
 
   const made = await service.call('POST', '/api/tokens', {
@@ -93,8 +91,7 @@ test('a link that is used up is an event, once, for its maker and admins of its 
   const { url, ...link } = await call('POST', '/api/links', { json, user: 'editor' })
   const limits = { name: 'site', role: 'admin', folders: ['site/'] }
   const { token } = await call('POST', '/api/tokens', { json: limits })
-  const read = async (options = {}) =>
-    (await call('GET', '/api/events?types=link.used_up', options)).events
+  const read = async (options = {}) => (await call('GET', '/api/events?types=link.used_up', options)).events
 
   for (let count = 0; count < 2; count++) await service.call('GET', url)
   const isTold = { by: null, request_id: null, data: { ...link, downloads_left: 0 } }
@@ -113,15 +110,11 @@ test('links that are used up at once are events without waiting for the next che
     JSON.parse(String((await service.call(method, path, options)).bytes))
   await service.put('one.txt', 'one')
   const json = { path: 'one.txt', downloads: 1 }
-  const links = await Promise.all(
-    Array.from({ length: 12 }, () => call('POST', '/api/links', { json })),
-  )
+  const links = await Promise.all(Array.from({ length: 12 }, () => call('POST', '/api/links', { json })))
 
   await Promise.all(links.map(({ url }) => service.call('GET', url)))
 
-  await expect
-    .poll(async () => (await call('GET', '/api/events?types=link.used_up')).events.length)
-    .toBe(12)
+  await expect.poll(async () => (await call('GET', '/api/events?types=link.used_up')).events.length).toBe(12)
 })
 
 test('a webhook of some folders gets what happens in them', async () => {

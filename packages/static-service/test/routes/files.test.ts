@@ -59,15 +59,9 @@ test('a deleted file is gone everywhere, and its bytes with it', async () => {
 
   expect([status, bytes.length]).toEqual([204, 0])
   const answers = await Promise.all(
-    ['/api/files/d/e/a', '/static/d/e/a', '/api/files/tree?prefix=d'].map((path) =>
-      service.call('GET', path),
-    ),
+    ['/api/files/d/e/a', '/static/d/e/a', '/api/files/tree?prefix=d'].map((path) => service.call('GET', path)),
   )
-  expect(answers.map(({ body }) => body.code)).toEqual([
-    'file_not_found',
-    'file_not_found',
-    'directory_not_found',
-  ])
+  expect(answers.map(({ body }) => body.code)).toEqual(['file_not_found', 'file_not_found', 'directory_not_found'])
   expect(await list(service)).toEqual(['b'])
   await expect.poll(() => service.storedContents()).toHaveLength(1)
   const again = await service.call('DELETE', '/api/files/d/e/a')
@@ -80,8 +74,7 @@ test('a file is deleted only if it is still the one that was seen', async () => 
   const { headers: seen } = await service.call('GET', '/api/files/a')
   await service.put('a', '2')
   const { headers: current } = await service.call('GET', '/api/files/a')
-  const remove = (headers: Record<string, string>) =>
-    service.call('DELETE', '/api/files/a', { headers })
+  const remove = (headers: Record<string, string>) => service.call('DELETE', '/api/files/a', { headers })
 
   const answers = [
     await remove({ 'if-match': String(seen.etag) }),
@@ -103,8 +96,7 @@ test('a file is deleted only if it was not stored after a date', async () => {
   const { body } = await service.put('a', '1')
   const stored = Date.parse(String(body.updated_at))
   const dateOf = (ms: number) => new Date(ms).toUTCString()
-  const remove = (headers: Record<string, string>) =>
-    service.call('DELETE', '/api/files/a', { headers })
+  const remove = (headers: Record<string, string>) => service.call('DELETE', '/api/files/a', { headers })
 
   const answers = [
     await remove({ 'if-unmodified-since': dateOf(stored - 1000) }),
@@ -150,12 +142,8 @@ test('who may only look can look, and nobody else can', async () => {
   await service.put('a')
   const paths = ['/api/files', '/api/files/a', '/api/files/tree', '/api/files/categories']
 
-  const viewer = await Promise.all(
-    paths.map((path) => service.call('GET', path, { user: 'viewer' })),
-  )
-  const nobody = await Promise.all(
-    paths.map((path) => service.call('GET', path, { user: 'nobody' })),
-  )
+  const viewer = await Promise.all(paths.map((path) => service.call('GET', path, { user: 'viewer' })))
+  const nobody = await Promise.all(paths.map((path) => service.call('GET', path, { user: 'nobody' })))
   const deleting = await service.call('DELETE', '/api/files/a', { user: 'viewer' })
 
   expect(viewer.map(({ status }) => status)).toEqual([200, 200, 200, 200])

@@ -111,9 +111,7 @@ describe('outside of its folders a limited caller finds nothing', () => {
         const isDirectory = /prefix|\/"/.test(url + JSON.stringify(options?.json ?? ''))
         if (method !== 'HEAD') {
           expect(answer.body.code).toBe(isDirectory ? 'directory_not_found' : 'file_not_found')
-          expect(String(answer.body.detail).replace(/ at .*/, '')).toBe(
-            isDirectory ? 'No directory' : 'No file',
-          )
+          expect(String(answer.body.detail).replace(/ at .*/, '')).toBe(isDirectory ? 'No directory' : 'No file')
         }
       }
     })
@@ -148,15 +146,12 @@ test.for([
   ['get', '/api/versions/{version}/diff', 'directory_not_found'],
   ['post', '/api/files/upload', 'file_not_found'],
   ['post', '/api/files/upload/batch', 'file_not_found'],
-] as const)(
-  'the description of %s %s has the 404 of what is outside',
-  async ([method, path, code]) => {
-    const { body } = await service.call('GET', '/openapi.json')
-    const operations = (body.paths as unknown as Described)[path]
+] as const)('the description of %s %s has the 404 of what is outside', async ([method, path, code]) => {
+  const { body } = await service.call('GET', '/openapi.json')
+  const operations = (body.paths as unknown as Described)[path]
 
-    expect(JSON.stringify(operations?.[method]?.responses[404] ?? null)).toContain(code)
-  },
-)
+  expect(JSON.stringify(operations?.[method]?.responses[404] ?? null)).toContain(code)
+})
 
 test('a route that does not say how it holds callers to their folders stops the boot', () => {
   const app = fastify()
@@ -183,7 +178,9 @@ test('lists, searches, trees, counts and statistics cover the only folder', asyn
     { category: 'document', file_count: 1, total_size: 1 },
   ])
   expect(await read('/api/versions/stats')).toMatchObject({
-    ...{ total_files: 2, total_size: 5, stored_size: 5 },
+    total_files: 2,
+    total_size: 5,
+    stored_size: 5,
     categories: [{ category: 'code' }, { category: 'document' }],
   })
   expect(await as('missing', 'GET', '/api/files')).toMatchObject({ body: { files: [] } })
@@ -280,8 +277,7 @@ test('a limited caller names contents that a file in its folders has or had, or 
   const secret = digestOf('secret')
   const deploy = (sha256: string) =>
     as('docs', 'PUT', '/api/trees/docs/sent/?mode=merge', { json: { files: { f: { sha256 } } } })
-  const send = async () =>
-    (await as('docs', 'PUT', `/api/contents/${secret}`, { body: 'secret' })).status
+  const send = async () => (await as('docs', 'PUT', `/api/contents/${secret}`, { body: 'secret' })).status
   // Its owner has sent it, and files elsewhere have it.
   await service.call('PUT', `/api/contents/${secret}`, { body: 'secret' })
 

@@ -23,13 +23,7 @@ async function follow(service: Service, first: string, between = async () => {})
 }
 
 const sorts = ['path', '-path', 'updated_at', '-updated_at', 'size', '-size']
-const filters = [
-  '',
-  '&prefix=d',
-  '&prefix=d&recursive=false',
-  '&search=f1',
-  '&category=code&search=f',
-]
+const filters = ['', '&prefix=d', '&prefix=d&recursive=false', '&search=f1', '&category=code&search=f']
 
 test('following `next` lists what pages by number list, in every order and of every filter', async () => {
   await using service = await emptyService()

@@ -38,8 +38,7 @@ async function fill(service: Service) {
   await service.call('DELETE', '/api/files/gone.txt')
   await service.put('kept.txt', 'kept')
   const request = { headers: { 'accept-encoding': 'br' } }
-  const coding = async () =>
-    (await service.call('GET', '/static/style.css', request)).headers['content-encoding']
+  const coding = async () => (await service.call('GET', '/static/style.css', request)).headers['content-encoding']
   await expect.poll(coding).toBe('br')
 }
 
@@ -53,11 +52,7 @@ test('what is forgotten is gone with its past, and its entries keep the paths al
   expect([answer.status, answer.body]).toMatchObject([200, { files_deleted: 2 }])
 
   const changes = await changesOf(service)
-  expect(changes.map(({ forgotten: is }) => is)).toEqual([
-    ...Array.from({ length: 6 }, () => true),
-    undefined,
-    true,
-  ])
+  expect(changes.map(({ forgotten: is }) => is)).toEqual([...Array.from({ length: 6 }, () => true), undefined, true])
   expect(changes.at(-1)).toMatchObject({ action: 'delete', by: 'admin', removed: 2 })
   const [first] = changes
   const { json } = await get(service, `/api/changes/${first?.id}`)
@@ -96,8 +91,7 @@ test('within seconds no byte of it is in a data directory', async () => {
     env: { KEEP_HISTORY_DAYS: '30' },
   })
   await fill(service)
-  const places = () =>
-    filesBelow(service.dataDir).filter((file) => readFileSync(file).includes(secret))
+  const places = () => filesBelow(service.dataDir).filter((file) => readFileSync(file).includes(secret))
   expect(places().length).toBeGreaterThan(0)
 
   await forget(service, forgotten)

@@ -24,9 +24,7 @@ const History = z.object({
 const keeping = { KEEP_HISTORY_DAYS: '30' }
 
 const historyOf = async (service: Service, path: string, query = '') =>
-  History.parse(
-    JSON.parse((await service.call('GET', `/api/history?path=${path}${query}`)).bytes.toString()),
-  )
+  History.parse(JSON.parse((await service.call('GET', `/api/history?path=${path}${query}`)).bytes.toString()))
 
 const contentAt = async (service: Service, path: string, change: number, headers = {}) =>
   service.call('GET', `/api/history/content?path=${path}&change=${change}`, { headers })
@@ -147,11 +145,7 @@ test('the past needs a login', async () => {
 test('a past content is closed where its client leaves before the first byte, which is no error', async () => {
   const { request: describe } = ChunkMemory.prototype
   const [opened, released, closed] = [0, 1, 2].map(() => Promise.withResolvers<void>())
-  vi.spyOn(ChunkMemory.prototype, 'request').mockImplementationOnce(function (
-    this: ChunkMemory,
-    blob,
-    key,
-  ) {
+  vi.spyOn(ChunkMemory.prototype, 'request').mockImplementationOnce(function (this: ChunkMemory, blob, key) {
     const read: typeof blob.read = async (...range) => {
       const bytes = await blob.read(...range)
       opened?.resolve()
@@ -165,7 +159,8 @@ test('a past content is closed where its client leaves before the first byte, wh
     }
   })
   const client = request({
-    ...{ port: service.port, path: `/api/history/content?path=a.txt&change=${ids[1]}` },
+    port: service.port,
+    path: `/api/history/content?path=a.txt&change=${ids[1]}`,
     headers: { authorization: `Bearer ${await service.tokenOf('admin')}` },
   })
   client.on('error', () => undefined).end()

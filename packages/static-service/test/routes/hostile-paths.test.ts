@@ -85,9 +85,7 @@ test.each(invalid.map((path) => [path]))('%j is not a path anywhere', async (pat
 })
 
 // A break inside a header makes the form malformed.
-const refusals = new Map(
-  ['400 invalid_path', '400 malformed_body', '400 file_missing'].map((end) => [end, 'refused']),
-)
+const refusals = new Map(['400 invalid_path', '400 malformed_body', '400 file_missing'].map((end) => [end, 'refused']))
 
 test.each(strange.map((path) => [path]))('%j is a path like any other', async (path) => {
   await using service = await emptyService()
@@ -107,11 +105,7 @@ test.each(strange.map((path) => [path]))('%j is a path like any other', async (p
 test.each(['categories', 'tree', 'upload'])('no path begins with %s', async (name) => {
   await using service = await emptyService()
 
-  const answers = [
-    await service.put(name),
-    await service.put(`${name}/a`),
-    await service.put(`/${name}/a`),
-  ]
+  const answers = [await service.put(name), await service.put(`${name}/a`), await service.put(`/${name}/a`)]
   const second = await service.put(`a/${name}`)
 
   expect(answers.map(({ body }) => body.code)).toEqual(Array(3).fill('reserved_path'))
@@ -177,18 +171,15 @@ test('a file name that is not UTF-8 is refused', async () => {
 })
 
 // A draft that nobody closes ends the whole process when its handle is collected as garbage.
-test.each(['upload', 'upload/batch'])(
-  'such a file, sent to %s, leaves nothing open',
-  async (to) => {
-    await using service = await emptyService()
-    const name = to === 'upload' ? 'file' : 'files'
+test.each(['upload', 'upload/batch'])('such a file, sent to %s, leaves nothing open', async (to) => {
+  await using service = await emptyService()
+  const name = to === 'upload' ? 'file' : 'files'
 
-    const { body } = await service.send(to, [{ name, content: 'x', filename: '\ufffd' }])
+  const { body } = await service.send(to, [{ name, content: 'x', filename: '\ufffd' }])
 
-    expect(body.code).toBe('invalid_path')
-    expect(await service.storedContents()).toEqual([])
-  },
-)
+  expect(body.code).toBe('invalid_path')
+  expect(await service.storedContents()).toEqual([])
+})
 
 // A connection for each of the requests would cost as much as the requests.
 function openAgent() {
@@ -209,9 +200,7 @@ test('no name reads, changes or adds a file outside the store', async () => {
     isBrief: process.env.TEST_STORAGE === 'shared',
   }
   plant(target.outside, data)
-  const tables = target.isBrief
-    ? []
-    : ['hostile-filenames.json', 'path-traversal.json'].flatMap(readTable)
+  const tables = target.isBrief ? [] : ['hostile-filenames.json', 'path-traversal.json'].flatMap(readTable)
 
   const names = new Set([...invalid, ...strange, ...tables]).values()
   const breaches: string[] = []

@@ -58,8 +58,7 @@ async function upload(program: Program, token: string, bytes: number) {
         'content-type': `multipart/form-data; boundary=${boundary}`,
       },
     },
-    async (response) =>
-      answered.resolve({ status: response.statusCode, body: await json(response) }),
+    async (response) => answered.resolve({ status: response.statusCode, body: await json(response) }),
   )
   const form = function* () {
     yield `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="large.bin"\r\n\r\n`

@@ -17,10 +17,7 @@ let service: Service
 
 beforeAll(async () => {
   service = await start({
-    env:
-      process.env.TEST_STORAGE === 'shared'
-        ? {}
-        : { STATIC_OFFLOAD: 'nginx', TRUST_PROXY: 'loopback' },
+    env: process.env.TEST_STORAGE === 'shared' ? {} : { STATIC_OFFLOAD: 'nginx', TRUST_PROXY: 'loopback' },
   })
   for (const [path, content] of Object.entries(stored)) await service.put(path, content)
   await service.call('PUT', '/api/access/drafts', { json: { public: false } })
@@ -46,9 +43,7 @@ test('a link to a private file is made, listed, opened and deleted', async () =>
   expect(url).toMatch(new RegExp(`^/l/${token}$`))
   expect(body).toMatchObject({ path: 'drafts/first.css', name: 'For you', by: 'editor' })
   expect(body.downloads_left).toBeNull()
-  expect(Date.parse(String(body.expires_at)) - Date.parse(String(body.created_at))).toBe(
-    604_800_000,
-  )
+  expect(Date.parse(String(body.expires_at)) - Date.parse(String(body.created_at))).toBe(604_800_000)
   expect((await get(url)).bytes.toString()).toBe(text)
 
   const listed = async (user: string, path = 'drafts/first.css') => {
@@ -231,22 +226,14 @@ test('an editor makes links to what it may read, and they die with that right', 
   expect((await share('drafts/a.css')).body.code).toBe('file_not_found')
   expect((await share('drafts/')).body.code).toBe('directory_not_found')
   expect((await share('open/none')).body.code).toBe('file_not_found')
-  expect(
-    (await service.call('POST', '/api/links', { json: { path: 'open/e.txt' }, user: 'viewer' }))
-      .status,
-  ).toBe(403)
-  expect([(await get(String(link.url))).status, (await get(String(folder.url))).status]).toEqual([
-    200, 200,
-  ])
+  expect((await service.call('POST', '/api/links', { json: { path: 'open/e.txt' }, user: 'viewer' })).status).toBe(403)
+  expect([(await get(String(link.url))).status, (await get(String(folder.url))).status]).toEqual([200, 200])
   await service.call('DELETE', `/api/tokens/${made.id}`)
-  expect([(await get(String(link.url))).status, (await get(String(folder.url))).status]).toEqual([
-    404, 404,
-  ])
+  expect([(await get(String(link.url))).status, (await get(String(folder.url))).status]).toEqual([404, 404])
 })
 
 test('links die while their maker is limited to elsewhere', async () => {
-  const limit = (folders: string[]) =>
-    service.call('PATCH', '/api/users/lena', { json: { folders } })
+  const limit = (folders: string[]) => service.call('PATCH', '/api/users/lena', { json: { folders } })
   const password = 'words of a sharing editor'
   const user = { username: 'lena', role: 'editor', folders: ['open/'], password }
   await service.call('POST', '/api/users', { json: user })
@@ -255,9 +242,7 @@ test('links die while their maker is limited to elsewhere', async () => {
   const headers = { authorization: `Bearer ${body.access_token}` }
   const urls: string[] = []
   for (const path of ['open/e.txt', 'open/'])
-    urls.push(
-      String((await service.call('POST', '/api/links', { json: { path }, headers })).body.url),
-    )
+    urls.push(String((await service.call('POST', '/api/links', { json: { path }, headers })).body.url))
   const statuses = () => Promise.all(urls.map(async (url) => (await get(url)).status))
 
   expect(await statuses()).toEqual([200, 200])
@@ -305,9 +290,7 @@ test.each([
   const { body } = await create({ path: 'open/e.txt', expires_in, downloads })
 
   expect(body.downloads_left).toBe(downloads)
-  expect(Date.parse(String(body.expires_at)) - Date.parse(String(body.created_at))).toBe(
-    expires_in * 1000,
-  )
+  expect(Date.parse(String(body.expires_at)) - Date.parse(String(body.created_at))).toBe(expires_in * 1000)
 })
 
 test.each([

@@ -16,9 +16,15 @@ interface Sent {
 /** Begins a request and resolves once its body is being received. @returns what sends it, and resolves with the status. */
 async function begin(port: number, token: string, { method, path, headers, body }: Sent) {
   const sent = request({
-    ...{ port, host: '127.0.0.1', method, path, agent: false },
+    port,
+    host: '127.0.0.1',
+    method,
+    path,
+    agent: false,
     headers: {
-      ...{ authorization: `Bearer ${token}`, expect: '100-continue', ...headers },
+      authorization: `Bearer ${token}`,
+      expect: '100-continue',
+      ...headers,
       'content-length': Buffer.byteLength(body),
     },
   })
@@ -40,9 +46,15 @@ const tus = { 'tus-resumable': '1.0.0' }
 async function beginUpload({ port }: Service, token: string): Promise<string> {
   const metadata = `path ${Buffer.from('new.txt').toString('base64')}`
   const sent = request({
-    ...{ port, host: '127.0.0.1', method: 'POST', path: '/api/uploads/', agent: false },
+    port,
+    host: '127.0.0.1',
+    method: 'POST',
+    path: '/api/uploads/',
+    agent: false,
     headers: {
-      ...{ ...tus, authorization: `Bearer ${token}`, 'upload-metadata': metadata },
+      ...tus,
+      authorization: `Bearer ${token}`,
+      'upload-metadata': metadata,
       'upload-length': content.length,
     },
   }).end()
@@ -57,14 +69,18 @@ const ways: [string, (service: Service, token: string) => Sent | Promise<Sent>][
   [
     'a form',
     () => ({
-      ...{ method: 'POST', path: '/api/files/upload', headers: form },
+      method: 'POST',
+      path: '/api/files/upload',
+      headers: form,
       body: writeForm([{ name: 'file', content, filename: 'new.txt' }]),
     }),
   ],
   [
     'a form of several files',
     () => ({
-      ...{ method: 'POST', path: '/api/files/upload/batch', headers: form },
+      method: 'POST',
+      path: '/api/files/upload/batch',
+      headers: form,
       body: writeForm([{ name: 'files', content, filename: 'new.txt' }]),
     }),
   ],
@@ -73,29 +89,28 @@ const ways: [string, (service: Service, token: string) => Sent | Promise<Sent>][
   [
     'a resumable upload',
     async (service, token) => ({
-      ...{ method: 'PATCH', path: await beginUpload(service, token), body: content },
+      method: 'PATCH',
+      path: await beginUpload(service, token),
+      body: content,
       headers: { ...tus, 'upload-offset': '0', 'content-type': 'application/offset+octet-stream' },
     }),
   ],
 ]
 
-test.each(ways)(
-  '%s stores nothing for a user who is removed before its end',
-  async (_way, make) => {
-    await using service = await start()
-    await service.put('kept/file.txt')
-    const before = await service.call('GET', '/api/files/')
-    const eve = { username: 'eve', role: 'editor', password }
-    await service.call('POST', '/api/users', { json: eve })
-    const token = await logIn(service.port, 'eve')
-    const finish = await begin(service.port, token, await make(service, token))
-    await service.call('DELETE', '/api/users/eve')
+test.each(ways)('%s stores nothing for a user who is removed before its end', async (_way, make) => {
+  await using service = await start()
+  await service.put('kept/file.txt')
+  const before = await service.call('GET', '/api/files/')
+  const eve = { username: 'eve', role: 'editor', password }
+  await service.call('POST', '/api/users', { json: eve })
+  const token = await logIn(service.port, 'eve')
+  const finish = await begin(service.port, token, await make(service, token))
+  await service.call('DELETE', '/api/users/eve')
 
-    const status = await finish()
-    const after = await service.call('GET', '/api/files/')
-    const known = await service.call('PUT', `/api/contents/${sha256}`, { body: content })
+  const status = await finish()
+  const after = await service.call('GET', '/api/files/')
+  const known = await service.call('PUT', `/api/contents/${sha256}`, { body: content })
 
-    expect([status, known.status]).toEqual([401, 201])
-    expect(after.bytes).toEqual(before.bytes)
-  },
-)
+  expect([status, known.status]).toEqual([401, 201])
+  expect(after.bytes).toEqual(before.bytes)
+})

@@ -120,9 +120,7 @@ test('a file that came back has its author, its creation time and a new modifica
 
   const { path, sha256, size, content_type, uploaded_by, created_at } = before
   expect(body).toMatchObject({ path, sha256, size, content_type, uploaded_by, created_at })
-  expect(Date.parse(String(body.updated_at))).toBeGreaterThanOrEqual(
-    Date.parse(String(before.updated_at)),
-  )
+  expect(Date.parse(String(body.updated_at))).toBeGreaterThanOrEqual(Date.parse(String(before.updated_at)))
 })
 
 test('what is not kept cannot come back; what needs no past still can be reverted', async () => {

@@ -166,8 +166,7 @@ describe('a page that was loaded before a deploy', () => {
     await service.put('app/deleted.js', 'deleted')
     await service.call('POST', '/api/files/delete', { json: { paths: ['app/deleted.js'] } })
     await service.put('next/index.html', 'new')
-    for (const path of ['app/', 'beside/'])
-      await service.call('PUT', `/api/trees/${path}`, { json: { from: 'next/' } })
+    for (const path of ['app/', 'beside/']) await service.call('PUT', `/api/trees/${path}`, { json: { from: 'next/' } })
     return service
   }
 
@@ -234,12 +233,9 @@ describe('a page that was loaded before a deploy', () => {
     await expect.poll(async () => (await get(service, 'app/a.1.js')).status).toBe(404)
   })
 
-  test.each([{ SITE_GRACE_S: '0' }, { KEEP_HISTORY_DAYS: '0' }])(
-    'gets none with %o',
-    async (settings) => {
-      await using service = await startDeployed(settings)
+  test.each([{ SITE_GRACE_S: '0' }, { KEEP_HISTORY_DAYS: '0' }])('gets none with %o', async (settings) => {
+    await using service = await startDeployed(settings)
 
-      expect((await get(service, 'app/a.1.js')).status).toBe(404)
-    },
-  )
+    expect((await get(service, 'app/a.1.js')).status).toBe(404)
+  })
 })

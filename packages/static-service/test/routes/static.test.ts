@@ -5,13 +5,7 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { dataDirectory } from '../../../../test/support/not-tested.ts'
-import {
-  exchange,
-  type Raw,
-  request,
-  type StaticService,
-  startStatic,
-} from '../support/static-start.ts'
+import { exchange, type Raw, request, type StaticService, startStatic } from '../support/static-start.ts'
 
 // Files that must never come out lie beside the stored ones, above them, and in the system. Each hostile target is sent
 // as raw bytes, percent-encoded, and percent-encoded twice; the same is done to a server that is deliberately naive, so
@@ -39,8 +33,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-const leaks = ({ body }: Raw) =>
-  body.includes(sentinel) || body.includes('root:x:') || body.includes('SQLite format 3')
+const leaks = ({ body }: Raw) => body.includes(sentinel) || body.includes('root:x:') || body.includes('SQLite format 3')
 
 const askNaive = (target: string) => {
   const { port } = naive.address() as AddressInfo // An address with a port, since it listens on one.
@@ -56,12 +49,7 @@ const raw = (text: string) =>
     .toString('latin1')
     .replace(/[\0-\x20\x7f]/g, (byte) => encodeURIComponent(byte))
 
-const targetsOf = (path: string) => [
-  raw(path),
-  encodeAll(path),
-  encodeAll(encodeAll(path)),
-  encodeURIComponent(path),
-]
+const targetsOf = (path: string) => [raw(path), encodeAll(path), encodeAll(encodeAll(path)), encodeURIComponent(path)]
 
 describe('a hostile path finds nothing', () => {
   test.each([
@@ -182,28 +170,21 @@ const readCollection = async (name: string) => {
 
 // Collections name their goal as {FILE}; here that is a sentinel, at each depth there is one.
 const aim = (path: string) =>
-  path.includes('{FILE}')
-    ? ['secret.txt', 'etc/passwd'].map((goal) => path.replaceAll('{FILE}', goal))
-    : [path]
+  path.includes('{FILE}') ? ['secret.txt', 'etc/passwd'].map((goal) => path.replaceAll('{FILE}', goal)) : [path]
 
-describe.each(['path-traversal.json', 'hostile-filenames.json'])(
-  'the collection %s',
-  async (name) => {
-    const paths = (await readCollection(name)).flatMap(aim)
+describe.each(['path-traversal.json', 'hostile-filenames.json'])('the collection %s', async (name) => {
+  const paths = (await readCollection(name)).flatMap(aim)
 
-    test(`finds nothing by any of its ${paths.length} paths in any encoding`, async () => {
-      const targets = [...new Set(paths.flatMap(targetsOf))]
+  test(`finds nothing by any of its ${paths.length} paths in any encoding`, async () => {
+    const targets = [...new Set(paths.flatMap(targetsOf))]
 
-      const answers = await askAll(targets)
+    const answers = await askAll(targets)
 
-      expect(answers.filter(leaks)).toEqual([])
-      expect([...new Set(answers.map(({ status }) => status))].sort()).toEqual(
-        paths.length > 0 ? [400, 404] : [],
-      )
-      expect(dirname(service.dataDir)).not.toBe('/')
-    })
-  },
-)
+    expect(answers.filter(leaks)).toEqual([])
+    expect([...new Set(answers.map(({ status }) => status))].sort()).toEqual(paths.length > 0 ? [400, 404] : [])
+    expect(dirname(service.dataDir)).not.toBe('/')
+  })
+})
 
 /** Ten at a time: one after another would take long, all at once would run out of ports. */
 async function askAll(targets: string[]): Promise<Raw[]> {

@@ -59,8 +59,7 @@ const tar = (...members: Member[]) => makeTar(members)
 
 async function zip(...members: [name: string, content: string, mode?: number][]): Promise<Buffer> {
   const file = new ZipFile()
-  for (const [name, content, mode] of members)
-    file.addBuffer(Buffer.from(content), name, mode ? { mode } : {})
+  for (const [name, content, mode] of members) file.addBuffer(Buffer.from(content), name, mode ? { mode } : {})
   file.end()
   return buffer(file.outputStream as Readable)
 }
@@ -181,13 +180,7 @@ describe('PUT /api/trees/{prefix}', () => {
     ['empty', ''],
     ['ü.txt', 'u'],
   ]
-  const names = [
-    'assets/a.js',
-    `${'d'.repeat(120)}/${'n'.repeat(120)}.css`,
-    'empty',
-    'index.html',
-    'ü.txt',
-  ]
+  const names = ['assets/a.js', `${'d'.repeat(120)}/${'n'.repeat(120)}.css`, 'empty', 'index.html', 'ü.txt']
 
   test.each([
     ['tar', async () => tar(...members)],
@@ -196,10 +189,7 @@ describe('PUT /api/trees/{prefix}', () => {
     [
       'zstd of a parallel compressor',
       async () =>
-        Buffer.concat([
-          Buffer.from('502a4d180400000000000000', 'hex'),
-          zstdCompressSync(await tar(...members)),
-        ]),
+        Buffer.concat([Buffer.from('502a4d180400000000000000', 'hex'), zstdCompressSync(await tar(...members))]),
     ],
     ['zip', async () => zip(...members.flatMap(plainMember))],
     [
@@ -222,7 +212,12 @@ describe('PUT /api/trees/{prefix}', () => {
       status: 200,
       body: {
         change: { action: 'deploy', prefix: tree, added: 5, replaced: 0, removed: 1 },
-        ...{ prefix: tree, files: 5, added: 5, replaced: 0, removed: 1, unchanged: 0 },
+        prefix: tree,
+        files: 5,
+        added: 5,
+        replaced: 0,
+        removed: 1,
+        unchanged: 0,
         bytes_received: body.length,
       },
     })
@@ -242,8 +237,7 @@ describe('PUT /api/trees/{prefix}', () => {
 
   test('equal files keep their record, others are replaced, missing ones removed: one change', async () => {
     await put('one/', await tar(['same', '1'], ['other', '1'], ['gone', '1'], ['dir/x', '1']))
-    const record = async (name: string) =>
-      (await service.call('GET', `/api/files/one/${name}`)).bytes.toString()
+    const record = async (name: string) => (await service.call('GET', `/api/files/one/${name}`)).bytes.toString()
     const before = await record('same')
 
     const { body } = await put('one/', await tar(['same', '1'], ['other', '2'], ['dir', 'a file']))
@@ -340,8 +334,7 @@ describe('PUT /api/trees/{prefix}', () => {
   })
 
   describe('at a moment', () => {
-    const page = async (path: string) =>
-      (await service.call('GET', `/static/${path}`)).bytes.toString()
+    const page = async (path: string) => (await service.call('GET', `/static/${path}`)).bytes.toString()
 
     test('a directory is read, and restored, as a change, a version or an instant left it', async () => {
       const one = await put('past/', await tar(['a', '1'], ['b', '1'], ['c/d', '1']), {
@@ -487,29 +480,11 @@ describe('PUT /api/trees/{prefix}', () => {
         tar(['fine', '1'], [name, '2', header])
 
     test.each<[string, () => Promise<Buffer>, number, string, string?]>([
-      [
-        'a symbolic link',
-        () => tar(['l', '', { type: 'symlink', linkname: 'x' }]),
-        400,
-        'invalid_archive',
-        '"l"',
-      ],
-      [
-        'a hard link',
-        () => tar(['l', '', { type: 'link', linkname: 'x' }]),
-        400,
-        'invalid_archive',
-        '"l"',
-      ],
+      ['a symbolic link', () => tar(['l', '', { type: 'symlink', linkname: 'x' }]), 400, 'invalid_archive', '"l"'],
+      ['a hard link', () => tar(['l', '', { type: 'link', linkname: 'x' }]), 400, 'invalid_archive', '"l"'],
       ['a device', () => tar(['d', '', { type: 'block-device' }]), 400, 'invalid_archive', '"d"'],
       ['a named pipe', () => tar(['p', '', { type: 'fifo' }]), 400, 'invalid_archive', '"p"'],
-      [
-        'a sparse file',
-        named('s', { pax: { 'GNU.sparse.major': '1' } }),
-        400,
-        'invalid_archive',
-        '"s"',
-      ],
+      ['a sparse file', named('s', { pax: { 'GNU.sparse.major': '1' } }), 400, 'invalid_archive', '"s"'],
       ['an absolute name', named('/etc/passwd'), 400, 'invalid_archive', '"/etc/passwd"'],
       [
         'an absolute name of a directory',
@@ -519,13 +494,7 @@ describe('PUT /api/trees/{prefix}', () => {
         '"/etc/"',
       ],
       ['..', named('x/../../y'), 400, 'invalid_archive', '"x/../../y"'],
-      [
-        '.. of a directory',
-        () => tar(['../', '', { type: 'directory' }]),
-        400,
-        'invalid_archive',
-        '"../"',
-      ],
+      ['.. of a directory', () => tar(['../', '', { type: 'directory' }]), 400, 'invalid_archive', '"../"'],
       ['a backslash', named('a\\b'), 400, 'invalid_archive', 'a\\\\b'],
       [
         'a backslash in a zip',
@@ -552,57 +521,20 @@ describe('PUT /api/trees/{prefix}', () => {
       ['a control character', named('a\u0001'), 400, 'invalid_archive', 'a\\u0001'],
       ['an empty segment', named('a//b'), 400, 'invalid_archive', '"a//b"'],
       ['one path twice', named('./fine'), 400, 'invalid_archive', '"./fine"'],
-      [
-        'one path in two Unicode forms',
-        () => tar(['\u00fc', '1'], ['u\u0308', '2']),
-        400,
-        'invalid_archive',
-      ],
+      ['one path in two Unicode forms', () => tar(['\u00fc', '1'], ['u\u0308', '2']), 400, 'invalid_archive'],
       ['a file below a file', named('fine/x'), 400, 'invalid_archive', '"fine/x"'],
-      [
-        'a file that is a directory',
-        () => tar(['d/x', '1'], ['d', '1']),
-        400,
-        'invalid_archive',
-        '"d"',
-      ],
-      [
-        'a tar that is cut in a file',
-        async () => block(await two(), 1000),
-        400,
-        'invalid_archive',
-        '"a"',
-      ],
-      [
-        'a tar that is cut between files',
-        async () => block(await two(), 1536),
-        400,
-        'invalid_archive',
-      ],
+      ['a file that is a directory', () => tar(['d/x', '1'], ['d', '1']), 400, 'invalid_archive', '"d"'],
+      ['a tar that is cut in a file', async () => block(await two(), 1000), 400, 'invalid_archive', '"a"'],
+      ['a tar that is cut between files', async () => block(await two(), 1536), 400, 'invalid_archive'],
       [
         'a tar that is cut after a long name',
         async () => block(await tar(['a', 'A'.repeat(600)], ['b'.repeat(150), 'B']), 2560),
         400,
         'invalid_archive',
       ],
-      [
-        'a tar with half of its end mark',
-        async () => block(await two(), 3072),
-        400,
-        'invalid_archive',
-      ],
-      [
-        'a tar without an end mark after zeros',
-        async () => block(await zeros(), 2560),
-        400,
-        'invalid_archive',
-      ],
-      [
-        'a wrong checksum of a tar header',
-        async () => damaged(await two(), 1540),
-        400,
-        'invalid_archive',
-      ],
+      ['a tar with half of its end mark', async () => block(await two(), 3072), 400, 'invalid_archive'],
+      ['a tar without an end mark after zeros', async () => block(await zeros(), 2560), 400, 'invalid_archive'],
+      ['a wrong checksum of a tar header', async () => damaged(await two(), 1540), 400, 'invalid_archive'],
       ['a cut gzip', async () => block(gzipSync(await two()), 100), 400, 'invalid_archive'],
       [
         'a wrong checksum of gzip',
@@ -610,25 +542,10 @@ describe('PUT /api/trees/{prefix}', () => {
         400,
         'invalid_archive',
       ],
-      [
-        'a cut zstd',
-        async () => zstdCompressSync(await two()).subarray(0, -3),
-        400,
-        'invalid_archive',
-      ],
+      ['a cut zstd', async () => zstdCompressSync(await two()).subarray(0, -3), 400, 'invalid_archive'],
       ['gzip in gzip', async () => gzipSync(gzipSync(await two())), 400, 'invalid_archive'],
-      [
-        'a cut zip',
-        async () => (await zip(['a', 'A'], ['b', 'B'])).subarray(0, -10),
-        400,
-        'invalid_archive',
-      ],
-      [
-        'a damaged zip entry',
-        async () => damaged(await zip(['a', 'A'.repeat(50)]), 33),
-        400,
-        'invalid_archive',
-      ],
+      ['a cut zip', async () => (await zip(['a', 'A'], ['b', 'B'])).subarray(0, -10), 400, 'invalid_archive'],
+      ['a damaged zip entry', async () => damaged(await zip(['a', 'A'.repeat(50)]), 33), 400, 'invalid_archive'],
       [
         'a wrong checksum of a zip entry',
         async () => rename(await zip(['a', 'A']), '\x8b\x9e\xd9\xd3', 'zzzz'),
@@ -637,13 +554,7 @@ describe('PUT /api/trees/{prefix}', () => {
         '"a"',
       ],
       ['a symbolic link in a zip', () => zip(['l', 'x', 0o120777]), 400, 'invalid_archive', '"l"'],
-      [
-        '.. in a zip',
-        async () => rename(await zip(['aa/b', 'x']), 'aa/b', '../b'),
-        400,
-        'invalid_archive',
-        '../b',
-      ],
+      ['.. in a zip', async () => rename(await zip(['aa/b', 'x']), 'aa/b', '../b'), 400, 'invalid_archive', '../b'],
       ['no archive at all', async () => Buffer.from('hello'), 400, 'invalid_archive'],
       ['an empty body', async () => Buffer.alloc(0), 400, 'invalid_archive'],
       [
@@ -670,12 +581,7 @@ describe('PUT /api/trees/{prefix}', () => {
         413,
         'tree_too_large',
       ],
-      [
-        'a file that is too large',
-        () => tar(['big', Buffer.alloc(300_001)]),
-        413,
-        'file_too_large',
-      ],
+      ['a file that is too large', () => tar(['big', Buffer.alloc(300_001)]), 413, 'file_too_large'],
       [
         'a manifest with a bad digest',
         async () => Buffer.from('{"files":{"a":{"sha256":"x"}}}'),
@@ -697,13 +603,7 @@ describe('PUT /api/trees/{prefix}', () => {
         'not valid UTF-8',
       ],
       ['JSON that is cut', async () => Buffer.from('{"files":{'), 400, 'malformed_body'],
-      [
-        'unknown JSON',
-        async () => Buffer.from('{"form":"x/"}'),
-        400,
-        'validation_failed',
-        '/from: is missing',
-      ],
+      ['unknown JSON', async () => Buffer.from('{"form":"x/"}'), 400, 'validation_failed', '/from: is missing'],
       [
         'an unknown field of a file',
         async () => Buffer.from(`{"files":{"a":{"sha256":"${digestOf('old')}","mode":1}}}`),
@@ -752,9 +652,7 @@ describe('PUT /api/trees/{prefix}', () => {
     await put('refused/', await zip(['big', other], ['big', 'y']))
     const left = async () =>
       (await service.storedContents()).filter(
-        (name) =>
-          name.startsWith(`${service.dataDir}/tmp/`) ||
-          contents.some((each) => name.includes(digestOf(each))),
+        (name) => name.startsWith(`${service.dataDir}/tmp/`) || contents.some((each) => name.includes(digestOf(each))),
       )
     await expect.poll(left).toEqual([])
   })
@@ -762,8 +660,7 @@ describe('PUT /api/trees/{prefix}', () => {
 
 test('a content without a file is refused where it exceeds the quota with the files and other such contents', async () => {
   await using limited = await start({ env: { QUOTA_BYTES: '300000', KEEP_HISTORY_DAYS: '30' } })
-  const send = (content: string) =>
-    limited.call('PUT', `/api/contents/${digestOf(content)}`, { body: content })
+  const send = (content: string) => limited.call('PUT', `/api/contents/${digestOf(content)}`, { body: content })
   await limited.put('a', 'a'.repeat(100_000))
   expect((await send('b'.repeat(100_000))).status).toBe(201)
   await limited.put('past', 'p'.repeat(90_000))

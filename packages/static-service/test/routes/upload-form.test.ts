@@ -32,12 +32,12 @@ async function failureOf(error: unknown): Promise<unknown> {
   return thrown
 }
 
-test.each([
-  new DatabaseUnavailableError(new Error('away')),
-  new OutcomeUnknownError(new Error('cut')),
-])('a failure of the database is not taken for a malformed form: %s', async (error) => {
-  expect(await failureOf(error)).toBe(error)
-})
+test.each([new DatabaseUnavailableError(new Error('away')), new OutcomeUnknownError(new Error('cut'))])(
+  'a failure of the database is not taken for a malformed form: %s',
+  async (error) => {
+    expect(await failureOf(error)).toBe(error)
+  },
+)
 
 test('a failure of the parser is a malformed form', async () => {
   expect(await failureOf(new Error('Unexpected end of form'))).toMatchObject({

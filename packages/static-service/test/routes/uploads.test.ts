@@ -111,21 +111,12 @@ test('replacing a file keeps when it was made and drops the bytes that nothing r
 
 test('a batch is answered in the order it was sent, each file at its relative directory', async () => {
   await using service = await emptyService()
-  const parts = [
-    files('1', 'z/b.txt'),
-    path('/up/load/'),
-    files('2', 'a.txt'),
-    files('3', 'z/a.txt'),
-  ]
+  const parts = [files('1', 'z/b.txt'), path('/up/load/'), files('2', 'a.txt'), files('3', 'z/a.txt')]
 
   const { status, body } = await service.send('upload/batch', parts)
 
   expect(status).toBe(201)
-  expect(body.files?.map((each) => each.path)).toEqual([
-    'up/load/z/b.txt',
-    'up/load/a.txt',
-    'up/load/z/a.txt',
-  ])
+  expect(body.files?.map((each) => each.path)).toEqual(['up/load/z/b.txt', 'up/load/a.txt', 'up/load/z/a.txt'])
 })
 
 test('a batch may go to the root and replace files', async () => {
@@ -139,18 +130,8 @@ test('a batch may go to the root and replace files', async () => {
 
 test.each([
   ['an invalid name', [files('1', 'ok.txt'), files('2', '../up.txt')], 400, 'invalid_path'],
-  [
-    'two of one path',
-    [files('1', 'd/a'), files('2', 'e'), files('3', 'd/a')],
-    400,
-    'duplicate_path',
-  ],
-  [
-    'two of one path in different normal forms',
-    [files('1', 'e\u0301'), files('2', '\u00e9')],
-    400,
-    'duplicate_path',
-  ],
+  ['two of one path', [files('1', 'd/a'), files('2', 'e'), files('3', 'd/a')], 400, 'duplicate_path'],
+  ['two of one path in different normal forms', [files('1', 'e\u0301'), files('2', '\u00e9')], 400, 'duplicate_path'],
   [
     'two of one path, before the second is read',
     [path('d'), files('1', 'a'), files('x'.repeat(101), 'a')],
@@ -160,12 +141,7 @@ test.each([
   ['a file where a directory would be', [files('1', 'a'), files('2', 'a/b')], 409, 'path_conflict'],
   ['a directory where a file is', [files('1', 'new'), files('2', 'taken/x')], 409, 'path_conflict'],
   ['too many files', [1, 2, 3, 4].map((at) => files('x', `f${at}`)), 413, 'too_many_files'],
-  [
-    'a file that is too large',
-    [files('1', 'a'), files('x'.repeat(101), 'b')],
-    413,
-    'file_too_large',
-  ],
+  ['a file that is too large', [files('1', 'a'), files('x'.repeat(101), 'b')], 413, 'file_too_large'],
   ['none at all', [path('d')], 400, 'file_missing'],
   ['a reserved directory', [path('tree'), files('1', 'a')], 400, 'reserved_path'],
   ['an unknown field', [files('1', 'a'), { name: 'x', content: '' }], 400, 'validation_failed'],
@@ -255,13 +231,7 @@ test.each([
   ['another multipart', 'multipart/mixed; boundary=x', '--x--', 415, 'unsupported_media_type'],
   ['no boundary', 'multipart/form-data', 'x', 400, 'malformed_body'],
   ['no form in it', 'multipart/form-data; boundary=x', 'hello', 400, 'malformed_body'],
-  [
-    'an end in the middle of a header',
-    'multipart/form-data; boundary=x',
-    '--x\r\ncontent-disp',
-    400,
-    'malformed_body',
-  ],
+  ['an end in the middle of a header', 'multipart/form-data; boundary=x', '--x\r\ncontent-disp', 400, 'malformed_body'],
   ['nothing in it', 'multipart/form-data; boundary=x', '', 400, 'file_missing'],
 ])('a body that is %s is refused', async (_what, type, body, status, code) => {
   await using service = await emptyService()
@@ -314,35 +284,28 @@ test('a form that is cut off anywhere stores nothing', async () => {
   const cuts = Array.from({ length: whole.length - 4 }, (_, at) => at).filter((at) => at > 0)
 
   const answers = await Promise.all(
-    cuts.map((at) =>
-      service.call('POST', '/api/files/upload', { body: whole.subarray(0, at), headers }),
-    ),
+    cuts.map((at) => service.call('POST', '/api/files/upload', { body: whole.subarray(0, at), headers })),
   )
 
-  expect(new Set(answers.map(({ status, body }) => `${status} ${body.code}`))).toEqual(
-    new Set(['400 malformed_body']),
-  )
+  expect(new Set(answers.map(({ status, body }) => `${status} ${body.code}`))).toEqual(new Set(['400 malformed_body']))
   await expect.poll(() => service.storedContents()).toEqual([])
   const { body } = await service.call('GET', '/api/files')
   expect(body.files).toEqual([])
 })
 
-test.each([250, 70_000, 200_000, 300_150])(
-  'a caller who hangs up after %i bytes leaves nothing behind',
-  async (at) => {
-    await using service = await emptyService()
-    const whole = writeForm([file('x'.repeat(300_000)), path('a')]).toString()
-    const socket = await service.begin(whole.slice(0, at), whole.length)
-    // The first bytes stay in memory.
-    if (at > 32_768) await expect.poll(() => filesBelow(`${service.dataDir}/tmp`)).toHaveLength(1)
+test.each([250, 70_000, 200_000, 300_150])('a caller who hangs up after %i bytes leaves nothing behind', async (at) => {
+  await using service = await emptyService()
+  const whole = writeForm([file('x'.repeat(300_000)), path('a')]).toString()
+  const socket = await service.begin(whole.slice(0, at), whole.length)
+  // The first bytes stay in memory.
+  if (at > 32_768) await expect.poll(() => filesBelow(`${service.dataDir}/tmp`)).toHaveLength(1)
 
-    socket.destroy()
+  socket.destroy()
 
-    await expect.poll(() => service.storedContents()).toEqual([])
-    const { body } = await service.call('GET', '/api/files')
-    expect(body.files).toEqual([])
-  },
-)
+  await expect.poll(() => service.storedContents()).toEqual([])
+  const { body } = await service.call('GET', '/api/files')
+  expect(body.files).toEqual([])
+})
 
 test('while an upload is running nothing of it can be seen', async () => {
   await using service = await emptyService()
@@ -464,8 +427,7 @@ test.each([{ parts: [path('d')] }, { parts: [] }])(
   'a batch of new files is refused where some exist, and names all of them: $parts',
   async ({ parts }) => {
     await using service = await emptyService()
-    for (const name of ['b', 'c'])
-      await service.put(parts.length > 0 ? `d/${name}` : name, 'as it was')
+    for (const name of ['b', 'c']) await service.put(parts.length > 0 ? `d/${name}` : name, 'as it was')
     const sent = ['a', 'b', 'c'].map((name) => files('new', name))
 
     const { status, body } = await service.send('upload/batch', [...parts, ...sent], {
@@ -484,8 +446,7 @@ test('a file is replaced only if it is still the one that was seen, by either of
   await service.put('a', '1')
   const record = await service.call('GET', '/api/files/a')
   const content = await service.call('GET', '/static/a')
-  const put = (tag: unknown, body: string) =>
-    service.put('a', body, { headers: { 'if-match': String(tag) } })
+  const put = (tag: unknown, body: string) => service.put('a', body, { headers: { 'if-match': String(tag) } })
 
   const answers = [
     await put('"other", W/"x"', '0'),
@@ -511,21 +472,11 @@ test('who may only look cannot upload', async () => {
 })
 
 test.each([
-  [
-    'a name without extension by its first bytes',
-    'logo',
-    '\x89PNG\r\n\x1a\n\0\0\0\rIHDR',
-    'image/png',
-  ],
+  ['a name without extension by its first bytes', 'logo', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR', 'image/png'],
   ['a name with an unknown extension', 'a.xyzzy', 'text', 'application/octet-stream'],
   ['a name that is like an extension', 'html', 'text', 'text/plain'],
   ['an extension in capitals', 'A.HTML', 'text', 'text/html'],
-  [
-    'an extension before what the bytes say',
-    'a.txt',
-    '\x89PNG\r\n\x1a\n\0\0\0\rIHDR',
-    'text/plain',
-  ],
+  ['an extension before what the bytes say', 'a.txt', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR', 'text/plain'],
 ])('the content type comes from the file, never from the client: %s', async (...row) => {
   const [, name, content, type] = row
   await using service = await emptyService()

@@ -129,11 +129,7 @@ test.each([
   ['the name .', { version: '.', changelog: '' }, ['/version']],
   ['the name ..', { version: '..', changelog: '' }, ['/version']],
   ['no changelog', { version: '1' }, ['/changelog']],
-  [
-    'a changelog of more than 64 KiB',
-    { version: '1', changelog: 'é'.repeat(32_769) },
-    ['/changelog'],
-  ],
+  ['a changelog of more than 64 KiB', { version: '1', changelog: 'é'.repeat(32_769) }, ['/changelog']],
   ['U+0000', { version: '1', changelog: 'a\0b' }, ['/changelog']],
   ['half a character', { version: '1', changelog: '\ud800' }, ['/changelog']],
   ['an unknown field', { version: '1', changelog: '', date: 'today' }, ['/date']],
@@ -191,9 +187,7 @@ test('the figures of the store can be read with the metrics token', async () => 
   }
 
   // Replicas read them in the background.
-  await expect
-    .poll(readFigures)
-    .toEqual(expect.arrayContaining(['static_files 1', 'static_stored_bytes 4']))
+  await expect.poll(readFigures).toEqual(expect.arrayContaining(['static_files 1', 'static_stored_bytes 4']))
 })
 
 test('the description of the API names every route, and each of our operations once', async () => {

@@ -108,9 +108,7 @@ test('slow and fast clients get every byte of a content whose chunks they share'
     .digest()
   await service.put('shared.bin', file)
   await service.ask('/static/shared.bin')
-  const slow = await service.open(
-    'GET /static/shared.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
-  )
+  const slow = await service.open('GET /static/shared.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
   const received: Buffer[] = []
 
   for await (const chunk of slow) {
@@ -137,19 +135,16 @@ const openStreams = (memory: ChunkMemory, count: number, keyOf: (index: number) 
 test.each([
   ['one content', () => 'one'],
   ['a thousand contents', String],
-])(
-  'a thousand clients that do not read %s hold small chunks beyond the limit',
-  async (_what, keyOf) => {
-    const limit = 16 * chunkBytes
-    const memory = new ChunkMemory(1, limit)
+])('a thousand clients that do not read %s hold small chunks beyond the limit', async (_what, keyOf) => {
+  const limit = 16 * chunkBytes
+  const memory = new ChunkMemory(1, limit)
 
-    const streams = await Promise.all(openStreams(memory, 1000, keyOf))
+  const streams = await Promise.all(openStreams(memory, 1000, keyOf))
 
-    expect(memory.heldBytes).toBeLessThanOrEqual(2 * limit + 1000 * 16_384)
-    await Promise.all(streams.map(({ stream }) => stream.return()))
-    expect(memory.heldBytes).toBe(0)
-  },
-)
+  expect(memory.heldBytes).toBeLessThanOrEqual(2 * limit + 1000 * 16_384)
+  await Promise.all(streams.map(({ stream }) => stream.return()))
+  expect(memory.heldBytes).toBe(0)
+})
 
 test('where memory is scarce contents are sent whole in small chunks', async () => {
   const memory = new ChunkMemory(1, 2 * chunkBytes)

@@ -192,9 +192,7 @@ describe('damage on the disk is a 500 that a person can find', () => {
     expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'internal_error' })
     expect(answer.headers['cache-control']).toBe('no-store')
     expect(answer.body.toString()).not.toContain(row.digest)
-    expect(JSON.stringify(service.lines().filter(({ level }) => level === 'error'))).toContain(
-      'damaged.bin',
-    )
+    expect(JSON.stringify(service.lines().filter(({ level }) => level === 'error'))).toContain('damaged.bin')
   })
 
   test('a form that is lost is replaced by the file itself', async () => {

@@ -37,12 +37,7 @@ const firstChunk = (socket: Socket) =>
 describe('a large file is sent whole', () => {
   test.each([
     ['all of it', {}, 0, large.length],
-    [
-      'a part that begins and ends inside of chunks',
-      { Range: 'bytes=262143-9999999' },
-      262_143,
-      1e7,
-    ],
+    ['a part that begins and ends inside of chunks', { Range: 'bytes=262143-9999999' }, 262_143, 1e7],
     ['its last bytes', { Range: 'bytes=-300001' }, large.length - 300_001, large.length],
     ['one byte', { Range: 'bytes=20000000-20000000' }, 20_000_000, 20_000_001],
   ])('%s', async (_what, headers, start, end) => {
@@ -58,9 +53,7 @@ describe('a large file is sent whole', () => {
     const first = answer.body.indexOf('\r\n\r\n') + 4
     const second = answer.body.indexOf('\r\n\r\n', first + 1_000_000) + 4
     expect(answer.headers['content-length']).toBe(String(answer.body.length))
-    expect(sha256(answer.body.subarray(first, first + 1_000_000))).toBe(
-      sha256(large.subarray(0, 1_000_000)),
-    )
+    expect(sha256(answer.body.subarray(first, first + 1_000_000))).toBe(sha256(large.subarray(0, 1_000_000)))
     expect(sha256(answer.body.subarray(second, second + large.length - 30_000_000))).toBe(
       sha256(large.subarray(30_000_000)),
     )
@@ -78,17 +71,14 @@ describe('a large file is sent whole', () => {
 
 test('who reads slowly, and asks for more before the end, gets every byte of every answer', async () => {
   const starts = [0, 5_000_000, 7_000_001]
-  const asked = starts.map(
-    (start) => `GET /static/large.bin HTTP/1.1\r\nHost: x\r\nRange: bytes=${start}-\r\n`,
-  )
+  const asked = starts.map((start) => `GET /static/large.bin HTTP/1.1\r\nHost: x\r\nRange: bytes=${start}-\r\n`)
   const socket = await service.open(`${asked.join('\r\n')}Connection: close\r\n\r\n`)
   const chunks: Buffer[] = []
 
   for await (const chunk of socket) {
     chunks.push(chunk)
     // Others are served meanwhile, and what is on its way waits.
-    if (chunks.length % 64 === 0)
-      await service.ask('/static/large.bin', { Range: 'bytes=0-300000' })
+    if (chunks.length % 64 === 0) await service.ask('/static/large.bin', { Range: 'bytes=0-300000' })
   }
 
   const all = Buffer.concat(chunks)
@@ -106,9 +96,7 @@ test('who reads slowly, and asks for more before the end, gets every byte of eve
 
 describe('a client that goes away lets go of the file', () => {
   test('in the middle of it', async () => {
-    const sockets = await Promise.all(
-      Array.from({ length: 5 }, () => service.begin('/static/large.bin')),
-    )
+    const sockets = await Promise.all(Array.from({ length: 5 }, () => service.begin('/static/large.bin')))
     await Promise.all(sockets.map(firstChunk))
     const during = await openBlobs()
 
@@ -131,9 +119,7 @@ describe('a client that goes away lets go of the file', () => {
   })
 
   test('before it has got anything', async () => {
-    const sockets = await Promise.all(
-      Array.from({ length: 20 }, () => service.begin('/static/large.bin')),
-    )
+    const sockets = await Promise.all(Array.from({ length: 20 }, () => service.begin('/static/large.bin')))
 
     for (const socket of sockets) socket.resetAndDestroy()
 

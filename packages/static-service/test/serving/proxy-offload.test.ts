@@ -96,25 +96,13 @@ describe('the service sends the body itself', () => {
   test.each([
     ['to a client that no proxy forwards', { 'X-Static-Offload': 'nginx' }, 'GET'],
     ['to a proxy that does not say that it can', forwarded, 'GET'],
-    [
-      'to a proxy that says nothing after it found no file',
-      { ...proxied, 'X-Static-Offload': '' },
-      'GET',
-    ],
+    ['to a proxy that says nothing after it found no file', { ...proxied, 'X-Static-Offload': '' }, 'GET'],
     ['to another kind of proxy', byCaddy, 'GET'],
     ['for HEAD', proxied, 'HEAD'],
     ['under If-None-Match', { ...proxied, 'If-None-Match': '"0"' }, 'GET'],
     ['under If-Match', { ...proxied, 'If-Match': '*' }, 'GET'],
-    [
-      'under If-Modified-Since',
-      { ...proxied, 'If-Modified-Since': 'Sun, 06 Nov 1994 08:49:37 GMT' },
-      'GET',
-    ],
-    [
-      'under If-Unmodified-Since',
-      { ...proxied, 'If-Unmodified-Since': 'Fri, 31 Dec 2399 23:59:59 GMT' },
-      'GET',
-    ],
+    ['under If-Modified-Since', { ...proxied, 'If-Modified-Since': 'Sun, 06 Nov 1994 08:49:37 GMT' }, 'GET'],
+    ['under If-Unmodified-Since', { ...proxied, 'If-Unmodified-Since': 'Fri, 31 Dec 2399 23:59:59 GMT' }, 'GET'],
     ['under If-Range', { ...proxied, Range: 'bytes=0-', 'If-Range': '"0"' }, 'GET'],
   ])('%s', async (_when, headers, method) => {
     await using service = await startStatic(settings)
@@ -155,10 +143,7 @@ describe('the service sends the body itself', () => {
 
     const answer = await service.ask('/static/a.bin', proxied)
 
-    expect([answer.headers['x-accel-redirect'], answer.body.length]).toEqual([
-      undefined,
-      large.length,
-    ])
+    expect([answer.headers['x-accel-redirect'], answer.body.length]).toEqual([undefined, large.length])
   })
 })
 

@@ -59,9 +59,7 @@ describe('what is served cannot harm the site that shows it', () => {
     ])
 
     expect(answers.map(({ status }) => status)).toEqual([206, 304, 200])
-    expect(answers.map(({ headers }) => headers['content-security-policy'])).toEqual(
-      Array(3).fill(sandbox),
-    )
+    expect(answers.map(({ headers }) => headers['content-security-policy'])).toEqual(Array(3).fill(sandbox))
   })
 
   test('who hosts pages sets another policy, or none', async () => {
@@ -86,10 +84,7 @@ describe('what is served cannot harm the site that shows it', () => {
     const absent = await some.ask('/static/b.png', origin)
 
     expect([found.status, absent.status]).toEqual([200, 404])
-    expect([found, absent].map(({ headers }) => headers['access-control-allow-origin'])).toEqual([
-      '*',
-      '*',
-    ])
+    expect([found, absent].map(({ headers }) => headers['access-control-allow-origin'])).toEqual(['*', '*'])
     expect(found.headers.vary).toBeUndefined()
     expect(found.headers['access-control-expose-headers']).toContain('content-range')
   })
@@ -100,8 +95,7 @@ test('what is prepared for everybody and for one reader stays apart', () => {
   const dated = { ...row, contentType: 'text/plain', updatedAt: '2027-01-15T09:30:00.000Z' }
   const rules = { sites: [], cacheControl: 'public' }
   const file = describeFile(dated as never, rules as never) // Only what headers need.
-  const cachingOf = (each: typeof file) =>
-    representationOf(each, 'identity', true).common['cache-control']
+  const cachingOf = (each: typeof file) => representationOf(each, 'identity', true).common['cache-control']
 
   expect(cachingOf(file)).toBe('public')
   expect(cachingOf(asPrivate(file, { 'cache-control': 'private' }))).toBe('private')
@@ -257,8 +251,7 @@ describe('HEAD', () => {
 })
 
 describe('two contents in one second', () => {
-  const get = (service: StaticService, headers: Record<string, string> = {}) =>
-    service.ask('/static/a.txt', headers)
+  const get = (service: StaticService, headers: Record<string, string> = {}) => service.ask('/static/a.txt', headers)
 
   test('have no date, and no condition on dates holds, until the second is over', async () => {
     let now = 0
@@ -278,9 +271,7 @@ describe('two contents in one second', () => {
     ]
 
     expect(first.headers['last-modified']).toBeUndefined()
-    expect(during.map(({ status, body }) => [status, body.toString()])).toEqual(
-      Array(4).fill([200, 'two']),
-    )
+    expect(during.map(({ status, body }) => [status, body.toString()])).toEqual(Array(4).fill([200, 'two']))
     expect(during.filter(({ headers }) => headers['last-modified'])).toEqual([])
   })
 

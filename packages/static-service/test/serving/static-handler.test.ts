@@ -43,12 +43,7 @@ const cases: [what: string, request: Case, status: number, body: string | undefi
     206,
     'quick',
   ],
-  [
-    'a part of a large file',
-    { target: '/static/large.bin', headers: { Range: 'bytes=-3' } },
-    206,
-    'xxx',
-  ],
+  ['a part of a large file', { target: '/static/large.bin', headers: { Range: 'bytes=-3' } }, 206, 'xxx'],
   ['HEAD with a range', { headers: { Range: 'bytes=4-8' }, method: 'HEAD' }, 200, ''],
   ['a known tag', { headers: { 'If-None-Match': 'TAG' } }, 304, ''],
   ['HEAD with a known tag', { headers: { 'If-None-Match': 'TAG' }, method: 'HEAD' }, 304, ''],
@@ -95,11 +90,7 @@ describe('each response has its status and body, what all have, a line in the lo
     const id = `id of ${what}`
     const before = await countOf(method, status)
 
-    const answer = await service.ask(
-      target,
-      { ...Object.fromEntries(sent), 'X-Request-Id': id },
-      method,
-    )
+    const answer = await service.ask(target, { ...Object.fromEntries(sent), 'X-Request-Id': id }, method)
 
     expect(answer.status).toBe(status)
     if (body === undefined) {
@@ -125,25 +116,20 @@ describe('each response has its status and body, what all have, a line in the lo
   })
 })
 
-test.each(cases)(
-  'a response on a connection that stays open is followed by the next: %s',
-  async (...row) => {
-    const [, { target = '/static/notes.txt', method = 'GET', headers = {} }, status] = row
-    if (headers.Host) return // It closes the connection.
-    const fields = Object.entries(headers).map(
-      ([name, value]) => `${name}: ${value.replace('TAG', tag())}\r\n`,
-    )
-    const socket = await service.open(
-      `${method} ${target} HTTP/1.1\r\nHost: x\r\n${fields.join('')}\r\n` +
-        'GET /static/site/index.html HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
-    )
+test.each(cases)('a response on a connection that stays open is followed by the next: %s', async (...row) => {
+  const [, { target = '/static/notes.txt', method = 'GET', headers = {} }, status] = row
+  if (headers.Host) return // It closes the connection.
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value.replace('TAG', tag())}\r\n`)
+  const socket = await service.open(
+    `${method} ${target} HTTP/1.1\r\nHost: x\r\n${fields.join('')}\r\n` +
+      'GET /static/site/index.html HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+  )
 
-    const all = (await socket.toArray()).join('')
+  const all = (await socket.toArray()).join('')
 
-    expect(all).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
-    expect(all.endsWith('\r\n\r\nindex')).toBe(true)
-  },
-)
+  expect(all).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+  expect(all.endsWith('\r\n\r\nindex')).toBe(true)
+})
 
 test('a preflight of any origin is granted, and has no body', async () => {
   const preflight = { Origin: 'https://example.com', 'Access-Control-Request-Method': 'GET' }

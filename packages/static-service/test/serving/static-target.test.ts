@@ -1,12 +1,6 @@
 import { expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
-import {
-  cleanUrlTarget,
-  cspOf,
-  indexOf,
-  notFoundPage,
-  siteOf,
-} from '../../src/serving/static-target.ts'
+import { cleanUrlTarget, cspOf, indexOf, notFoundPage, siteOf } from '../../src/serving/static-target.ts'
 
 const secret = 'a secret of these tests that is long enough'
 const policies = (env: Record<string, string>) =>
@@ -28,11 +22,7 @@ test.each([
 test('a site has an index, clean URLs and a page for missing paths; other directories have none', () => {
   const rules = policies({ STATIC_SITES: 'docs/' })
 
-  const inside = [
-    indexOf('docs/a', rules),
-    cleanUrlTarget('docs/a', rules),
-    notFoundPage('docs/a/b', rules),
-  ]
+  const inside = [indexOf('docs/a', rules), cleanUrlTarget('docs/a', rules), notFoundPage('docs/a/b', rules)]
   const outside = [indexOf('a', rules), cleanUrlTarget('a', rules), notFoundPage('a', rules)]
 
   expect(inside).toEqual(['index.html', 'docs/a.html', 'docs/404.html'])
@@ -63,11 +53,7 @@ test.each([
   [{ STATIC_CSP: '' }, undefined, /^default-src 'self'/],
   [{ STATIC_CSP: 'off', STATIC_SITE_CSP: 'off' }, undefined, undefined],
   [{ STATIC_SITE_CSP: '' }, /^sandbox/, undefined],
-  [
-    { STATIC_CSP: "default-src 'none'", STATIC_SITE_CSP: 'sandbox' },
-    /^default-src 'none'$/,
-    /^sandbox$/,
-  ],
+  [{ STATIC_CSP: "default-src 'none'", STATIC_SITE_CSP: 'sandbox' }, /^default-src 'none'$/, /^sandbox$/],
 ])('each part of the store has its own policy: %j', (env, outside, inside) => {
   const rules = policies({ STATIC_SITES: 'docs/', ...env })
 

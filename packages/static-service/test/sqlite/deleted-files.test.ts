@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Service, start } from '../support/start.ts'
 
-const statusOf = async ({ port }: Service) =>
-  (await fetch(`http://127.0.0.1:${port}/health`)).status
+const statusOf = async ({ port }: Service) => (await fetch(`http://127.0.0.1:${port}/health`)).status
 
 test.each(['static-service.sqlite', 'contents.sqlite'])(
   'after the files of %s were deleted uploads are 503, and health is unavailable',
@@ -13,8 +12,7 @@ test.each(['static-service.sqlite', 'contents.sqlite'])(
     await service.put('before.txt', 'before')
     const before = await statusOf(service)
 
-    for (const end of ['', '-wal', '-shm'])
-      rmSync(join(service.dataDir, database + end), { force: true })
+    for (const end of ['', '-wal', '-shm']) rmSync(join(service.dataDir, database + end), { force: true })
     const upload = await service.put('after.txt', 'after')
 
     expect(before).toBe(200)

@@ -2,11 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import {
-  DatabaseFullError,
-  DatabaseUnavailableError,
-  storageFailure,
-} from '@domains-and-files/persistence'
+import { DatabaseFullError, DatabaseUnavailableError, storageFailure } from '@domains-and-files/persistence'
 import { expect, onTestFinished, test } from 'vitest'
 import { fromPlain, toPlain, WorkerRpc } from '../../src/sqlite/worker-commits.ts'
 
@@ -27,8 +23,7 @@ test('a thread that throws fails its calls, and the next call starts another', a
   writeFileSync(file, replying)
   const next = await thread.ask('ask', null)
 
-  for (const each of failed)
-    expect(each).toMatchObject({ reason: expect.any(DatabaseUnavailableError) })
+  for (const each of failed) expect(each).toMatchObject({ reason: expect.any(DatabaseUnavailableError) })
   expect(next).toBe('replied')
 })
 
@@ -54,8 +49,6 @@ test('failures of storage keep their class across threads, and no other error ge
 
   expect(across(failed('SQLITE_IOERR_FSYNC'))).toBeInstanceOf(DatabaseUnavailableError)
   expect(across(failed('SQLITE_FULL'))).toBeInstanceOf(DatabaseFullError)
-  expect(across(new DatabaseUnavailableError(new Error('replaced')))).toBeInstanceOf(
-    DatabaseUnavailableError,
-  )
+  expect(across(new DatabaseUnavailableError(new Error('replaced')))).toBeInstanceOf(DatabaseUnavailableError)
   expect(across(failed('SQLITE_CONSTRAINT'))).toMatchObject({ code: 'SQLITE_CONSTRAINT' })
 })

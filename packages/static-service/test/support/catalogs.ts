@@ -2,12 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventMigrations } from '@domains-and-files/events'
-import {
-  Postgres,
-  render,
-  type SqlTransaction,
-  type Statement,
-} from '@domains-and-files/persistence'
+import { Postgres, render, type SqlTransaction, type Statement } from '@domains-and-files/persistence'
 import { onTestFinished, vi } from 'vitest'
 import type { ContentTransaction } from '../../src/blobs/s3/content-commit.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'

@@ -30,8 +30,7 @@ export const pickChange = (): Change => {
 const pathsOfEach = 4
 
 /** The paths that are a writer's own. */
-export const pathsOf = (name: string) =>
-  Array.from({ length: pathsOfEach }, (_, at) => `${name}/${at}/file.txt`)
+export const pathsOf = (name: string) => Array.from({ length: pathsOfEach }, (_, at) => `${name}/${at}/file.txt`)
 
 async function upload({ program, token, writer }: Client) {
   const [path] = pickPaths(writer)
@@ -143,9 +142,7 @@ async function deploy(client: Client) {
 async function revertDeploy(client: Client) {
   const { program, token, writer } = client
   const { deployed } = writer
-  const isCurrent = pathsOf(writer.name).every(
-    (path) => deployed?.after.get(path) === writer.known.get(path),
-  )
+  const isCurrent = pathsOf(writer.name).every((path) => deployed?.after.get(path) === writer.known.get(path))
   if (!deployed || !isCurrent) return deploy(client)
   for (const path of pathsOf(writer.name)) writer.hoped.set(path, deployed.before.get(path))
   writer.deployed = undefined
@@ -178,8 +175,7 @@ function expectKept(status: number, writer: Writer) {
 
 const TreeAnswer = z.object({ change: z.object({ id: z.number() }).nullable() })
 
-const isAnyThere = (files: Writer['known']) =>
-  [...files.values()].some((content) => content !== undefined)
+const isAnyThere = (files: Writer['known']) => [...files.values()].some((content) => content !== undefined)
 
 const treeRequest = (token: string, { name }: Writer, body: Buffer | string) => ({
   method: 'PUT',
@@ -207,9 +203,7 @@ const nameIn = ({ name }: Writer, path: string) => path.slice(name.length + 1)
 
 const manifestOf = (files: NamedFile[], writer: Writer) =>
   JSON.stringify({
-    files: Object.fromEntries(
-      files.map(({ path, content }) => [nameIn(writer, path), { sha256: digestOf(content) }]),
-    ),
+    files: Object.fromEntries(files.map(({ path, content }) => [nameIn(writer, path), { sha256: digestOf(content) }])),
   })
 
 const tarOf = (files: NamedFile[], writer: Writer) =>
@@ -237,12 +231,7 @@ const post = ({ program, token }: Client, to: 'move' | 'delete', body: unknown) 
     body: JSON.stringify(body),
   })
 
-const send = (
-  { program, token }: Client,
-  path: string,
-  content: string,
-  headers: Record<string, string> = {},
-) =>
+const send = ({ program, token }: Client, path: string, content: string, headers: Record<string, string> = {}) =>
   program.send(
     token,
     'upload',

@@ -31,9 +31,8 @@ const put = (path: string, kind: keyof typeof sizes) => (service: Service, direc
 const upload = (path: string, kind: keyof typeof sizes) => (service: Service, directory: string) =>
   service.put(`${directory}/${path}`, contentOf(directory, kind))
 
-const post =
-  (to: string, body: (directory: string) => object) => (service: Service, directory: string) =>
-    service.call('POST', `/api/${to}`, { json: body(directory) })
+const post = (to: string, body: (directory: string) => object) => (service: Service, directory: string) =>
+  service.call('POST', `/api/${to}`, { json: body(directory) })
 
 export const cutChanges: CutChange[] = [
   {

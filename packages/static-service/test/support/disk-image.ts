@@ -68,8 +68,7 @@ export class DiskImage {
   #apply({ name, path, to = '', bytes, since }: Line, at: number) {
     const node = this.#find(path)
     if (name === 'mkdir') this.#makeFolders(path, at)
-    else if (name === 'open' && to?.startsWith('wx'))
-      this.#enter(path, { written: [], flushed: 0 }, at)
+    else if (name === 'open' && to?.startsWith('wx')) this.#enter(path, { written: [], flushed: 0 }, at)
     else if (name === 'rename' || name === 'link') this.#enter(to, node, at)
     else if (name === 'sync' && node) flush(node, since)
     else if (name === 'write' && node && 'written' in node) {
@@ -123,8 +122,7 @@ function flush(node: File | Folder, since: number) {
   }
 }
 
-const lengthOf = (written: File['written']) =>
-  written.reduce((sum, { bytes }) => sum + bytes.length, 0)
+const lengthOf = (written: File['written']) => written.reduce((sum, { bytes }) => sum + bytes.length, 0)
 
 function writeFolder(folder: Folder, target: string, chance: Chance) {
   mkdirSync(target, { recursive: true })

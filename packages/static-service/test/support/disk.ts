@@ -69,8 +69,7 @@ const operationOf = (name: string, path: unknown, to: unknown): Operation => ({
   ...(typeof to === 'string' ? { to } : {}),
 })
 
-const buffersIn = (given: unknown) =>
-  Array.isArray(given) ? given.filter((each) => each instanceof Uint8Array) : []
+const buffersIn = (given: unknown) => (Array.isArray(given) ? given.filter((each) => each instanceof Uint8Array) : [])
 
 const writeOf = (path: string, given: unknown, from: number): Operation =>
   given instanceof Uint8Array

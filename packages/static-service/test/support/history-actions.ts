@@ -52,7 +52,9 @@ export const historyAction = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
-      ...{ do: fc.constant('copy' as const), isRecorded, ...tree },
+      do: fc.constant('copy' as const),
+      isRecorded,
+      ...tree,
       from: directory,
       at: fc.constantFrom('now', 'change', 'version'),
       pick,

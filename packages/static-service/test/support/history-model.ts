@@ -59,9 +59,7 @@ export class HistoryModel {
 
   /** By path, what is below a directory; the root is empty, others end in a slash. */
   now(directory = ''): Map<string, string> {
-    return contentsOf(
-      this.#rows.filter(({ until }) => until === Infinity).filter(isBelow(directory)),
-    )
+    return contentsOf(this.#rows.filter(({ until }) => until === Infinity).filter(isBelow(directory)))
   }
 
   /** As the change left it; undefined where not all of it is kept. */
@@ -92,10 +90,7 @@ export class HistoryModel {
   }
 
   /** Makes these changes, each of which makes or ends a row, also where the content is equal. */
-  apply(
-    { action, prefix, version, slices = 0 }: Cause,
-    wanted: Wanted,
-  ): RecordedChange | undefined {
+  apply({ action, prefix, version, slices = 0 }: Cause, wanted: Wanted): RecordedChange | undefined {
     const id = this.#nextId
     const files = [...wanted].flatMap(([path, content]): RowChange[] => {
       const before = this.#rows.find((row) => row.path === path && row.until === Infinity)
@@ -123,15 +118,12 @@ export class HistoryModel {
     const there = paths.filter((path) => this.now().has(path))
     const change = this.apply({ action: 'delete' }, new Map(there.map((path) => [path, undefined])))
     const files = change?.files ?? []
-    for (const path of paths)
-      if (!there.includes(path)) files.push({ path, before: undefined, after: undefined })
+    for (const path of paths) if (!there.includes(path)) files.push({ path, before: undefined, after: undefined })
     const recorded = { action: 'delete', prefix: null, version: null, slices: 0, files } as const
     if (!change) this.changes.push({ ...recorded, id: this.#nextId++ })
     for (const file of this.changes.flatMap((each) => each.files))
       if (paths.includes(file.path)) file.isForgotten = true
-    const contents = new Set(
-      this.#rows.flatMap((row) => (paths.includes(row.path) ? row.content : [])),
-    )
+    const contents = new Set(this.#rows.flatMap((row) => (paths.includes(row.path) ? row.content : [])))
     for (const content of contents) this.#uploaded.delete(content)
     this.#rows = this.#rows.filter(({ path }) => !paths.includes(path))
     const { current, past } = this.contents
@@ -142,19 +134,16 @@ export class HistoryModel {
   differences(directory: string, contents: Map<string, string>, isMerge: boolean): Wanted {
     const now = this.now(directory)
     const wanted: Wanted = new Map()
-    if (!isMerge)
-      for (const path of now.keys()) if (!contents.has(path)) wanted.set(path, undefined)
+    if (!isMerge) for (const path of now.keys()) if (!contents.has(path)) wanted.set(path, undefined)
     for (const [path, content] of contents) if (now.get(path) !== content) wanted.set(path, content)
     return wanted
   }
 
   /** What takes a change back. */
   reverted({ files }: RecordedChange, overwrite: boolean): Wanted | 'gone' | 'conflict' {
-    if (files.some(({ before, isForgotten }) => isForgotten || (before && !before.isKept)))
-      return 'gone'
+    if (files.some(({ before, isForgotten }) => isForgotten || (before && !before.isKept))) return 'gone'
     const now = this.now()
-    if (!overwrite && files.some(({ path, after }) => now.get(path) !== after?.content))
-      return 'conflict'
+    if (!overwrite && files.some(({ path, after }) => now.get(path) !== after?.content)) return 'conflict'
     const differing = files.filter(({ path, before }) => now.get(path) !== before?.content)
     const wanted: Wanted = new Map(differing.map(({ path, before }) => [path, before?.content]))
     return wanted.size === 0 || this.conflicts(wanted) ? 'conflict' : wanted
@@ -173,8 +162,7 @@ export class HistoryModel {
   /** Removes what need not be kept. */
   prune(): void {
     const { keepDays } = this.rules
-    for (const row of this.#past)
-      if ((keepDays === 0 || row.isOld) && !this.#isShown(row)) row.isKept = false
+    for (const row of this.#past) if ((keepDays === 0 || row.isOld) && !this.#isShown(row)) row.isKept = false
     for (const [content, kept] of this.#uploaded)
       if (kept.isOld || keepDays < kept.keepDays) this.#uploaded.delete(content)
   }
@@ -203,8 +191,7 @@ export class HistoryModel {
 }
 
 /** The elements of a set that another one has not. */
-export const without = (set: Set<string>, other: Set<string>) =>
-  new Set([...set].filter((each) => !other.has(each)))
+export const without = (set: Set<string>, other: Set<string>) => new Set([...set].filter((each) => !other.has(each)))
 
 const contentsOf = (rows: Row[]) => new Map(rows.map(({ path, content }) => [path, content]))
 

@@ -19,16 +19,17 @@ const Entry = z.object({
   action: z.string(),
   prefix: z.string().nullable(),
   version: z.string().nullable(),
-  ...{ added: z.number(), replaced: z.number(), removed: z.number(), bytes: z.number() },
+  added: z.number(),
+  replaced: z.number(),
+  removed: z.number(),
+  bytes: z.number(),
   paths: z.array(z.string()),
 })
 const State = z.object({ sha256: z.string(), size: z.number() }).nullable()
 const Answers = z.object({
   changes: z.array(Entry),
   change: Entry.nullable(),
-  history: z.array(
-    z.object({ change: z.number(), sha256: z.string().nullable(), is_current: z.boolean() }),
-  ),
+  history: z.array(z.object({ change: z.number(), sha256: z.string().nullable(), is_current: z.boolean() })),
   missing: z.array(z.string()),
   files: z.unknown(),
 })
@@ -69,9 +70,7 @@ export class HistoryTester implements AsyncDisposable {
       throw new Error(`${action.do}: ${JSON.stringify(log.slice(-3))}`, { cause: error })
     }
     const { changes } = await this.#read('/api/changes?page_size=1')
-    expect(changes?.map(({ id }) => id) ?? []).toEqual(
-      this.#model.last === 0 ? [] : [this.#model.last],
-    )
+    expect(changes?.map(({ id }) => id) ?? []).toEqual(this.#model.last === 0 ? [] : [this.#model.last])
     if (this.#model.last > last) this.#compareEntry(changes?.[0])
   }
 
@@ -134,25 +133,19 @@ export class HistoryTester implements AsyncDisposable {
     if (!lost) return
     expect(body).toMatchObject({ files_deleted: size - this.#model.now().size })
     const digests = [...lost].map(digest)
-    const left = async () =>
-      (await this.#stored()).filter((stored) => digests.some((each) => stored.includes(each)))
+    const left = async () => (await this.#stored()).filter((stored) => digests.some((each) => stored.includes(each)))
     await expect.poll(left).toEqual([])
   }
 
   async #move({ paths: [from, to], overwrite }: ActionOf<'move'>) {
     const isDirectory = from.endsWith('/') || from === ''
     const now = this.#model.now()
-    const moving = [...now].filter(([path]) =>
-      isDirectory ? path.startsWith(from) : path === from,
-    )
+    const moving = [...now].filter(([path]) => (isDirectory ? path.startsWith(from) : path === from))
     const moved = moving.map(([path, content]) => [to + path.slice(from.length), content] as const)
     const wanted: Wanted = new Map([...absent(moving.map(([path]) => path)), ...moved])
     const left = new Set(moving.map(([path]) => path))
     const isTaken = moved.some(([path]) => now.has(path) && !left.has(path))
-    const isRefused =
-      (isDirectory && to.startsWith(from)) ||
-      (isTaken && !overwrite) ||
-      this.#model.conflicts(wanted)
+    const isRefused = (isDirectory && to.startsWith(from)) || (isTaken && !overwrite) || this.#model.conflicts(wanted)
     const { status } = await this.#post('files/move', {
       from: from || '/',
       to: to || '/',
@@ -168,10 +161,7 @@ export class HistoryTester implements AsyncDisposable {
   }
 
   async #deployManifest(action: ActionOf<'manifest'>) {
-    const manifest = Object.entries(action.files).map(([name, content]) => [
-      name,
-      { sha256: digest(content) },
-    ])
+    const manifest = Object.entries(action.files).map(([name, content]) => [name, { sha256: digest(content) }])
     const body = async () => JSON.stringify({ files: Object.fromEntries(manifest) })
     const { current, past } = this.#model.contents
     const known = new Set([...current, ...past])
@@ -195,9 +185,7 @@ export class HistoryTester implements AsyncDisposable {
   }
 
   async #deploy(action: ActionOf<'archive' | 'manifest'>, body: () => Promise<Buffer | string>) {
-    const contents = new Map(
-      Object.entries(action.files).map(([name, content]) => [action.directory + name, content]),
-    )
+    const contents = new Map(Object.entries(action.files).map(([name, content]) => [action.directory + name, content]))
     const isInvalid = areInConflict([...contents.keys()])
     await this.#replaceTree(action, await body(), isInvalid ? 400 : contents, 'deploy')
   }
@@ -208,21 +196,14 @@ export class HistoryTester implements AsyncDisposable {
     const of = action.at === 'now' ? undefined : action.at === 'change' ? changes : versions
     const chosen = of?.[pick % of.length]
     if (of && !chosen) return
-    const at =
-      chosen && ('version' in chosen && 'change' in chosen ? chosen.version : String(chosen.id))
+    const at = chosen && ('version' in chosen && 'change' in chosen ? chosen.version : String(chosen.id))
     const change = chosen && ('change' in chosen ? chosen.change : chosen.id)
     const source = change === undefined ? this.#model.now(from) : this.#model.at(change, from)
     const contents =
-      source &&
-      new Map([...source].map(([path, content]) => [directory + path.slice(from.length), content]))
+      source && new Map([...source].map(([path, content]) => [directory + path.slice(from.length), content]))
     const isRestore = at !== undefined || from === directory
     const expected = !contents ? 410 : contents.size === 0 ? 404 : contents
-    await this.#replaceTree(
-      action,
-      JSON.stringify({ from, at }),
-      expected,
-      isRestore ? 'restore' : 'deploy',
-    )
+    await this.#replaceTree(action, JSON.stringify({ from, at }), expected, isRestore ? 'restore' : 'deploy')
   }
 
   async #replaceTree(
@@ -233,11 +214,9 @@ export class HistoryTester implements AsyncDisposable {
   ) {
     const version = isRecorded ? `v${++this.#versions}` : undefined
     const query = new URLSearchParams({
-      ...{
-        mode: isMerge ? 'merge' : 'replace',
-        dry_run: String(isDryRun),
-        ...(version && { version }),
-      },
+      mode: isMerge ? 'merge' : 'replace',
+      dry_run: String(isDryRun),
+      ...(version && { version }),
     })
     const response = await this.#service.call('PUT', `/api/trees/${directory}?${query}`, { body })
     if (typeof expected === 'number') return expect(response.status).toBe(expected)
@@ -280,9 +259,7 @@ export class HistoryTester implements AsyncDisposable {
     await this.#running?.[Symbol.asyncDispose]()
     if (isLater) {
       this.#model.age()
-      await this.#query(
-        "update past_files set ended_at = '2001-01-01T00:00:00.000Z' returning path",
-      )
+      await this.#query("update past_files set ended_at = '2001-01-01T00:00:00.000Z' returning path")
     }
     this.#model.rules = rules
     this.#running = await start({
@@ -316,16 +293,13 @@ export class HistoryTester implements AsyncDisposable {
     for (const entry of listed.changes ?? []) this.#compareEntry(entry)
     for (const [at, change] of changes.entries()) {
       for (const directory of ['', 'a/']) await this.#compareTree(change.id, directory)
-      for (const path of paths.filter((_, index) => index % 4 === at % 4))
-        await this.#compareContent(change.id, path)
+      for (const path of paths.filter((_, index) => index % 4 === at % 4)) await this.#compareContent(change.id, path)
     }
     for (const path of paths) await this.#compareHistory(path)
     await this.#compareTree(undefined, '')
     for (const prefix of ['a/', 'b/']) {
       const found = await this.#read(`/api/changes?page_size=200&prefix=${prefix}`)
-      const touching = changes.filter(({ files }) =>
-        files.some(({ path }) => path.startsWith(prefix)),
-      )
+      const touching = changes.filter(({ files }) => files.some(({ path }) => path.startsWith(prefix)))
       expect(found.changes?.map(({ id }) => id)).toEqual(touching.map(({ id }) => id).reverse())
     }
     const { current, past } = this.#model.contents
@@ -376,14 +350,15 @@ export class HistoryTester implements AsyncDisposable {
     const stored = files.flatMap(({ after }) => after?.content ?? [])
     const removed = files.flatMap(({ before, after }) => (after ? [] : (before?.content ?? [])))
     expect(entry).toEqual({
-      ...{ id: change?.id, action, prefix, version },
+      id: change?.id,
+      action,
+      prefix,
+      version,
       added: count(({ before, after }) => !before && after !== undefined),
       replaced: count(({ before, after }) => before !== undefined && after !== undefined),
       removed: count(({ before, after }) => before !== undefined && !after),
       bytes: sum(stored.length > 0 ? stored : removed),
-      paths: expect.toSatisfy(
-        (paths: string[]) => isNamed(paths) && paths.every((path) => known.has(path)),
-      ),
+      paths: expect.toSatisfy((paths: string[]) => isNamed(paths) && paths.every((path) => known.has(path))),
     })
   }
 
@@ -396,10 +371,7 @@ export class HistoryTester implements AsyncDisposable {
     expect(status).toBe(!wanted ? 410 : wanted.size === 0 ? 404 : 200)
     if (status !== 200) return
     const { files } = Answers.partial().parse(JSON.parse(bytes.toString()))
-    const found = Object.entries(Digests.parse(files)).map(([name, { sha256 }]) => [
-      directory + name,
-      sha256,
-    ])
+    const found = Object.entries(Digests.parse(files)).map(([name, { sha256 }]) => [directory + name, sha256])
     expect(new Map(found as [string, string][])).toEqual(
       new Map([...(wanted ?? [])].map(([path, content]) => [path, digest(content)])),
     )
@@ -407,10 +379,7 @@ export class HistoryTester implements AsyncDisposable {
 
   async #compareContent(change: number, path: string) {
     const wanted = this.#model.fileAt(change, path)
-    const { status, bytes } = await this.#service.call(
-      'GET',
-      `/api/history/content?path=${path}&change=${change}`,
-    )
+    const { status, bytes } = await this.#service.call('GET', `/api/history/content?path=${path}&change=${change}`)
     const isThere = !['missing', 'gone'].includes(wanted)
     expect([status, isThere && bytes.toString()]).toEqual([
       ...[wanted === 'missing' ? 404 : wanted === 'gone' ? 410 : 200, isThere && wanted],
@@ -462,8 +431,7 @@ export class HistoryTester implements AsyncDisposable {
   }
 
   async #query<Row>(text: string): Promise<Row[]> {
-    if (this.#stores)
-      return this.#stores.query<Row>(text.replace('past_files', 'static_service.past_files'))
+    if (this.#stores) return this.#stores.query<Row>(text.replace('past_files', 'static_service.past_files'))
     const isReadOnly = text.startsWith('select')
     const database = new SqliteSql({ file: databaseFile(this.#dataDir), isReadOnly })
     try {
@@ -477,12 +445,10 @@ export class HistoryTester implements AsyncDisposable {
 // Of deletions and moves of directories.
 const sliceLimits = { wholeFiles: 3, sliceFiles: 2 }
 
-const slicesOf = (files: number) =>
-  files > sliceLimits.wholeFiles ? Math.ceil(files / sliceLimits.sliceFiles) : 0
+const slicesOf = (files: number) => (files > sliceLimits.wholeFiles ? Math.ceil(files / sliceLimits.sliceFiles) : 0)
 
 const isAtOrBelow = (path: string, other: string) => path === other || path.startsWith(`${other}/`)
 
 const absent = (paths: string[]): Wanted => new Map(paths.map((path) => [path, undefined]))
 
-const sum = (contents: Iterable<string>) =>
-  [...contents].reduce((total, { length }) => total + length, 0)
+const sum = (contents: Iterable<string>) => [...contents].reduce((total, { length }) => total + length, 0)

@@ -25,9 +25,7 @@ export function plant(outside: string, data: string): void {
 }
 
 const Cases = z.object({
-  cases: z.array(
-    z.looseObject({ filename: z.string().optional(), payload: z.string().optional() }),
-  ),
+  cases: z.array(z.looseObject({ filename: z.string().optional(), payload: z.string().optional() })),
 })
 
 /** The names of a table in FILES_DATA; empty where that is absent. */
@@ -46,11 +44,7 @@ export async function probe(target: Target, name: string): Promise<string[]> {
   const slashed = once.replaceAll('%2F', '/')
   const raw = [...Buffer.from(name.toWellFormed())].map(keepIfSendable).join('')
   const paths = target.isBrief ? [once] : [...new Set([once, slashed, raw])]
-  const urls = paths.flatMap((path) => [
-    `/static/${path}`,
-    `/api/files/${path}`,
-    `/api/files/tree?prefix=${path}`,
-  ])
+  const urls = paths.flatMap((path) => [`/static/${path}`, `/api/files/${path}`, `/api/files/tree?prefix=${path}`])
   const upload = (fields: Parameters<typeof writeForm>[0], to = 'upload') =>
     ask(target.port, {
       method: 'POST',
@@ -74,10 +68,7 @@ export async function probe(target: Target, name: string): Promise<string[]> {
     ])(),
   ]
   const asked = [
-    ...urls.map(async (path) => [
-      path,
-      await ask(target.port, { method: 'GET', path, headers, agent }),
-    ]),
+    ...urls.map(async (path) => [path, await ask(target.port, { method: 'GET', path, headers, agent })]),
     ...paths.map(async (path) => [
       `DELETE ${path}`,
       await ask(target.port, { method: 'DELETE', path: `/api/files/${path}`, headers, agent }),
@@ -110,13 +101,9 @@ export function inspect({ outside, data }: Target): string[] {
   const strangers = filesBelow(outside)
     .filter((file) => file !== join(outside, 'sentinel'))
     .filter((file) => !file.startsWith(`${data}/`) || !isOurs.test(file.slice(data.length + 1)))
-  const changed = [outside, data].filter(
-    (folder) => readFileSync(join(folder, 'sentinel'), 'utf8') !== secret,
-  )
+  const changed = [outside, data].filter((folder) => readFileSync(join(folder, 'sentinel'), 'utf8') !== secret)
   return [...strangers, ...changed.map((folder) => `${folder}/sentinel was changed`)]
 }
 
 const keepIfSendable = (byte: number) =>
-  byte > 0x20 && byte < 0x7f && byte !== 0x23
-    ? String.fromCharCode(byte)
-    : `%${byte.toString(16).padStart(2, '0')}`
+  byte > 0x20 && byte < 0x7f && byte !== 0x23 ? String.fromCharCode(byte) : `%${byte.toString(16).padStart(2, '0')}`

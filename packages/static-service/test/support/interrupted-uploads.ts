@@ -63,12 +63,9 @@ export async function uploadInterrupted(
         `tus-resumable: ${tusHeaders['tus-resumable']}\r\ncontent-type: ${offsetStream}\r\n` +
         `upload-offset: ${first}\r\ncontent-length: ${size - first}\r\n\r\n`,
     )
-    const isWritten = new Promise<void>((resolve) =>
-      socket.write(bytes.subarray(first, end), () => resolve()),
-    )
+    const isWritten = new Promise<void>((resolve) => socket.write(bytes.subarray(first, end), () => resolve()))
     await Promise.race([isWritten, once(socket, 'close')])
-    for (let turn = 0; turn < turns; turn += 1)
-      await new Promise<void>((resolve) => setImmediate(resolve))
+    for (let turn = 0; turn < turns; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve))
     if (kind === 'kill') await kill()
     socket.destroy()
   }

@@ -10,14 +10,10 @@ export async function keepRows(postgres: Postgres): Promise<() => Promise<void>>
   )
   const tables = found.map(({ table }) => table)
   await postgres.query('create schema kept')
-  for (const table of tables)
-    await postgres.query(`create table kept.${table} as table ${postgres.schema}.${table}`)
+  for (const table of tables) await postgres.query(`create table kept.${table} as table ${postgres.schema}.${table}`)
   return () =>
     postgres.transaction(async (transaction) => {
-      await transaction.query(
-        `truncate ${tables.map((table) => `${postgres.schema}.${table}`).join(', ')}`,
-      )
-      for (const table of tables)
-        await transaction.query(`insert into ${postgres.schema}.${table} table kept.${table}`)
+      await transaction.query(`truncate ${tables.map((table) => `${postgres.schema}.${table}`).join(', ')}`)
+      for (const table of tables) await transaction.query(`insert into ${postgres.schema}.${table} table kept.${table}`)
     })
 }

@@ -47,9 +47,7 @@ export class Model {
   /** Moves files, or none; a directory where both paths end in a slash. Says how many were moved. */
   move(from: string, to: string, overwrite: boolean): number | 'conflict' | 'missing' {
     const isDirectory = from.endsWith('/')
-    const moving = this.files.filter(({ path }) =>
-      isDirectory ? path.startsWith(from) : path === from,
-    )
+    const moving = this.files.filter(({ path }) => (isDirectory ? path.startsWith(from) : path === from))
     if (moving.length === 0) return 'missing'
     if (from === to) return 0
     if (isDirectory && to.startsWith(from)) return 'conflict'
@@ -104,9 +102,7 @@ export class Model {
         total_size: sum(files),
       }),
     )
-    return counts.sort(
-      (one, other) => other.file_count - one.file_count || byBytes(one.category, other.category),
-    )
+    return counts.sort((one, other) => other.file_count - one.file_count || byBytes(one.category, other.category))
   }
 
   stats() {
@@ -125,9 +121,7 @@ export class Model {
   tree(path = ''): Node {
     const start = path ? `${path}/` : ''
     const below = this.files.filter((file) => file.path.startsWith(start))
-    const names = [
-      ...new Set(below.map((file) => file.path.slice(start.length).split('/')[0] ?? '')),
-    ]
+    const names = [...new Set(below.map((file) => file.path.slice(start.length).split('/')[0] ?? ''))]
     const nodes = names.sort(byBytes).map((name): Node => {
       const file = this.#files.get(start + name)
       if (!file) return this.tree(start + name)
@@ -145,10 +139,7 @@ export class Model {
       type: 'directory',
       file_count: below.length,
       total_size: sum(below),
-      children: [
-        ...nodes.filter(({ type }) => type === 'directory'),
-        ...nodes.filter(({ type }) => type === 'file'),
-      ],
+      children: [...nodes.filter(({ type }) => type === 'directory'), ...nodes.filter(({ type }) => type === 'file')],
     }
   }
 

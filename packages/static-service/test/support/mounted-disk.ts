@@ -47,8 +47,7 @@ export function mountDisk(kind: FileSystem): MountedDisk {
   }
 }
 
-const cut =
-  '$flags = pack("L", 2); open(F, "<", $ARGV[0]) or die $!; ioctl(F, 0x8004587d, $flags) or die $!'
+const cut = '$flags = pack("L", 2); open(F, "<", $ARGV[0]) or die $!; ioctl(F, 0x8004587d, $flags) or die $!'
 
 function run(command: string, ...args: string[]) {
   execFileSync(command, args, { stdio: 'pipe' })

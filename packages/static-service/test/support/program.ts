@@ -9,12 +9,7 @@ export interface Program {
   port: number
   output: () => string
   ask: (asked: Asked) => ReturnType<typeof ask>
-  send: (
-    token: string,
-    to: string,
-    parts: Part[],
-    headers?: Record<string, string>,
-  ) => ReturnType<typeof ask>
+  send: (token: string, to: string, parts: Part[], headers?: Record<string, string>) => ReturnType<typeof ask>
   logIn: () => Promise<string>
   /** Ends it at once, as a power cut would. */
   kill: () => Promise<void>

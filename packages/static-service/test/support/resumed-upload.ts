@@ -52,9 +52,7 @@ export async function findLostBytes(
   // The last byte is withheld until the file is stored.
   if (!(offset >= Math.min(acknowledged, size - 1)))
     return [`${acknowledged} bytes were acknowledged; HEAD: ${known.status}, ${offset} bytes`]
-  const { status, bytes: answer } = await untilServed(() =>
-    patch(url, offset, bytes.subarray(offset)),
-  )
+  const { status, bytes: answer } = await untilServed(() => patch(url, offset, bytes.subarray(offset)))
   if (status !== 204) return [`the rest after ${offset} bytes was answered ${status}: ${answer}`]
   const served = await program.ask({ method: 'GET', path: `/static/${path}`, headers: {} })
   return served.bytes.equals(bytes) ? [] : [`other bytes, of which ${offset} survived the cut`]

@@ -56,9 +56,7 @@ export class SharedWriter {
       .catch(() => undefined)
     if (!reply || reply.status === 503) return false
     const isAllowed = allowed.some((state) =>
-      state === undefined
-        ? reply.status === 404
-        : reply.status === 200 && reply.bytes.equals(state),
+      state === undefined ? reply.status === 404 : reply.status === 200 && reply.bytes.equals(state),
     )
     if (!isAllowed) {
       const sizes = allowed.map((state) => state?.length ?? 'nothing').join(' or ')

@@ -6,9 +6,6 @@ const readShift = () => Number(readFileSync(process.env.CLOCK_SHIFT ?? '', 'utf8
 
 globalThis.Date = new Proxy(Date, {
   construct: (RealDate, given) =>
-    given.length === 0
-      ? new RealDate(RealDate.now() + readShift())
-      : Reflect.construct(RealDate, given),
-  get: (RealDate, name) =>
-    name === 'now' ? () => RealDate.now() + readShift() : Reflect.get(RealDate, name),
+    given.length === 0 ? new RealDate(RealDate.now() + readShift()) : Reflect.construct(RealDate, given),
+  get: (RealDate, name) => (name === 'now' ? () => RealDate.now() + readShift() : Reflect.get(RealDate, name)),
 })

@@ -63,9 +63,7 @@ const Body = z.looseObject({
   // Those of a tree are no list: see `bytes`.
   files: z.array(FileAnswer).optional().catch(undefined),
   tree: Node.optional(),
-  categories: z
-    .array(z.object({ category: z.string(), file_count: z.number(), total_size: z.number() }))
-    .optional(),
+  categories: z.array(z.object({ category: z.string(), file_count: z.number(), total_size: z.number() })).optional(),
   versions: z.union([z.number(), z.array(z.looseObject({ version: z.string() }))]).optional(),
   pagination: z
     .looseObject({
@@ -130,8 +128,7 @@ interface Options {
  * S3, unless the test has stores or a data folder of its own.
  */
 export async function start(options: Options = {}): Promise<Service> {
-  const isShared =
-    process.env.TEST_STORAGE === 'shared' && !options.dataDir && !options.env?.DATABASE_URL
+  const isShared = process.env.TEST_STORAGE === 'shared' && !options.dataDir && !options.env?.DATABASE_URL
   const stores = isShared ? await startSharedStores() : undefined
   const outside = mkdtempSync(join(tmpdir(), 'static-service-'))
   const dataDir = options.dataDir ?? join(outside, 'data')

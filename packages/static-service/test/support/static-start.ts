@@ -53,9 +53,7 @@ export interface StaticService extends AsyncDisposable {
 }
 
 // STATIC_FRONT names a module that puts a proxy before the service, through which all is asked then (see test/e2e/run-proxies).
-const front: Front | undefined = process.env.STATIC_FRONT
-  ? (await import(process.env.STATIC_FRONT)).front
-  : undefined
+const front: Front | undefined = process.env.STATIC_FRONT ? (await import(process.env.STATIC_FRONT)).front : undefined
 
 interface Front {
   /** Settings of the service that the proxy needs. */
@@ -143,8 +141,7 @@ export async function startStatic(
     begin: (target) => open(request(target, {}, 'GET')),
     open,
     lose: async ({ digest }, coding) => alter(dataDir, { digest, coding }, () => undefined),
-    cut: async ({ digest }, length) =>
-      alter(dataDir, { digest }, (bytes) => bytes.subarray(0, length)),
+    cut: async ({ digest }, length) => alter(dataDir, { digest }, (bytes) => bytes.subarray(0, length)),
     async [Symbol.asyncDispose]() {
       await proxy?.[Symbol.asyncDispose]()
       await app.close()

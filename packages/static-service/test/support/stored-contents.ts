@@ -7,8 +7,7 @@ import { blobDatabaseFile } from '../../src/blobs/disk/blob-database.ts'
 import type { ContentCoding } from '../../src/rfc9110/content-codings.ts'
 
 /** The SHA-256 digest of a content, in hex. */
-export const digestOf = (content: string | Buffer) =>
-  createHash('sha256').update(content).digest('hex')
+export const digestOf = (content: string | Buffer) => createHash('sha256').update(content).digest('hex')
 
 /** The paths of all files below a folder. */
 export const filesBelow = (folder: string): string[] =>
@@ -58,9 +57,7 @@ export function alter(
   try {
     const key = [Buffer.from(digest, 'hex'), contentCodings.indexOf(coding)] as const
     const row = db
-      .prepare<[Buffer, number], Buffer>(
-        'select bytes from contents where digest = ? and coding = ?',
-      )
+      .prepare<[Buffer, number], Buffer>('select bytes from contents where digest = ? and coding = ?')
       .pluck()
       .get(...key)
     const bytes = row && change(row)

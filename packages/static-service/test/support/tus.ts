@@ -16,18 +16,11 @@ export const metadataOf = (values: Record<string, string>): string =>
 export function tus({ call }: Pick<Service, 'call'>) {
   const send = (method: string, url: string, { headers, ...rest }: Call = {}) =>
     call(method, url, { headers: { ...tusHeaders, ...headers }, ...rest })
-  const create = (
-    metadata: string | Record<string, string>,
-    length?: number,
-    { headers, ...rest }: Call = {},
-  ) =>
+  const create = (metadata: string | Record<string, string>, length?: number, { headers, ...rest }: Call = {}) =>
     send('POST', '/api/uploads/', {
       headers: {
-        'upload-metadata':
-          typeof metadata === 'string' ? metadataOf({ path: metadata }) : metadataOf(metadata),
-        ...(length === undefined
-          ? { 'upload-defer-length': '1' }
-          : { 'upload-length': String(length) }),
+        'upload-metadata': typeof metadata === 'string' ? metadataOf({ path: metadata }) : metadataOf(metadata),
+        ...(length === undefined ? { 'upload-defer-length': '1' } : { 'upload-length': String(length) }),
         ...(rest.body === undefined ? {} : { 'content-type': offsetStream }),
         ...headers,
       },
@@ -61,8 +54,11 @@ export async function beginPatch(
 ) {
   const socket = connect(port, '127.0.0.1').on('error', () => undefined)
   const headers = {
-    ...{ ...tusHeaders, host: 'x', authorization: `Bearer ${await tokenOf('admin')}` },
-    ...{ 'content-type': offsetStream, 'upload-offset': '0' },
+    ...tusHeaders,
+    host: 'x',
+    authorization: `Bearer ${await tokenOf('admin')}`,
+    'content-type': offsetStream,
+    'upload-offset': '0',
     ...others,
     ...(size ? { 'content-length': size } : { 'transfer-encoding': 'chunked' }),
   }

@@ -96,11 +96,7 @@ export function countInterrupted(writers: Writer[]): Record<string, number> {
  * What is neither as it was acknowledged nor, all of it, as the writer's last change would have left it; empty if nothing
  * is lost.
  */
-export async function findLosses(
-  service: Askable,
-  token: string,
-  writer: Writer,
-): Promise<string[]> {
+export async function findLosses(service: Askable, token: string, writer: Writer): Promise<string[]> {
   const seen = await look(service, writer)
   const before = pathsOf(writer.name).map((path) => writer.known.get(path))
   const after = pathsOf(writer.name).map((path) =>
@@ -112,11 +108,7 @@ export async function findLosses(
 }
 
 /** Which of these versions the list has on none of its pages, of which the first has the newest. */
-async function findMissingVersions(
-  service: Askable,
-  token: string,
-  versions: string[],
-): Promise<string[]> {
+async function findMissingVersions(service: Askable, token: string, versions: string[]): Promise<string[]> {
   let missing = versions
   for (let page = 1; missing.length > 0; page += 1) {
     const { status, bytes, body } = await service.ask({

@@ -42,12 +42,9 @@ async function openReplicas(flush?: () => Promise<void>, lifetimeMs = hourMs) {
     },
   }
   const open = () =>
-    new Uploads(
-      { database, lifetimeMs, store, ...(flush && { log: { flush, isIntact: true } }) },
-      (error) => {
-        throw error
-      },
-    )
+    new Uploads({ database, lifetimeMs, store, ...(flush && { log: { flush, isIntact: true } }) }, (error) => {
+      throw error
+    })
   const replicas: [Uploads, Uploads] = [open(), open()]
   const { id } = await replicas[0].create(upload)
   return { clock, discarded, failures, replicas, callbacks, id }
@@ -214,7 +211,9 @@ test('an upload that lives for less than a lease has its time after its writer',
 test('of two replicas that sweep at once, each removes what the other does not', async () => {
   await using stored = await serviceDatabase()
   const postgres = await Postgres.open({
-    ...{ url: stored.url, maxConnections: 5, timeoutMs: 150_000 },
+    url: stored.url,
+    maxConnections: 5,
+    timeoutMs: 150_000,
     schema: 'static_service',
     migrations: uploadMigrations,
     onError: () => undefined,
@@ -225,9 +224,7 @@ test('of two replicas that sweep at once, each removes what the other does not',
     resume: () => Promise.reject(new Error('nobody writes')) as never,
     discard: async (id: string) => void discarded.push(id),
   }
-  const [one, other] = [1, 2].map(
-    () => new Uploads({ database: postgres, lifetimeMs: hourMs, store }, () => undefined),
-  )
+  const [one, other] = [1, 2].map(() => new Uploads({ database: postgres, lifetimeMs: hourMs, store }, () => undefined))
   const ids = Array.from({ length: 50 }, (_, at) => `upload ${at}`)
   await postgres.query(
     `insert into static_service.uploads (id, owner, path, metadata, size, is_ended, expires_at, writer_until, epoch)
@@ -270,7 +267,13 @@ test('what a response tells is flushed before, and leases are not', async () => 
   }
 
   expect({ created, ...counts, ...afterwards }).toEqual({
-    ...{ created: 1, acquire: 0, renew: 0, record: 1, findWhileWritten: 1 },
-    ...{ release: 0, find: 0, end: 1 },
+    created: 1,
+    acquire: 0,
+    renew: 0,
+    record: 1,
+    findWhileWritten: 1,
+    release: 0,
+    find: 0,
+    end: 1,
   })
 })

@@ -61,12 +61,7 @@ test('an upload whose bytes were removed goes back to the beginning', async () =
   const known = await head(url)
   const done = await patch(url, 0, 'ghijklmno')
 
-  expect([conflict.status, conflict.body.code, offsetOf(known), done.status]).toEqual([
-    409,
-    'offset_conflict',
-    0,
-    204,
-  ])
+  expect([conflict.status, conflict.body.code, offsetOf(known), done.status]).toEqual([409, 'offset_conflict', 0, 204])
   const { bytes: served } = await service.call('GET', '/static/a')
   expect(served.toString()).toBe('ghijklmno')
 })
@@ -74,32 +69,25 @@ test('an upload whose bytes were removed goes back to the beginning', async () =
 test.each([
   ['as its next part is sent', 17_500_000],
   ['as it is completed', 9_000_000],
-])(
-  'an upload that a rule of the bucket removed goes back to the beginning %s',
-  async (_when, size) => {
-    await using stores = await startSharedStores()
-    await using service = await start({ env: stores.env })
-    const { create, patch, head } = tus(service)
-    const bytes = randomBytes(size)
-    const sent = 8_500_000
-    const url = urlOf(await create('a', size))
-    await patch(url, 0, bytes.subarray(0, sent))
-    stores.s3.store.uploads.clear()
+])('an upload that a rule of the bucket removed goes back to the beginning %s', async (_when, size) => {
+  await using stores = await startSharedStores()
+  await using service = await start({ env: stores.env })
+  const { create, patch, head } = tus(service)
+  const bytes = randomBytes(size)
+  const sent = 8_500_000
+  const url = urlOf(await create('a', size))
+  await patch(url, 0, bytes.subarray(0, sent))
+  stores.s3.store.uploads.clear()
 
-    const conflict = await patch(url, sent, bytes.subarray(sent))
-    const known = await head(url)
-    const done = await patch(url, 0, bytes)
+  const conflict = await patch(url, sent, bytes.subarray(sent))
+  const known = await head(url)
+  const done = await patch(url, 0, bytes)
 
-    expect([conflict.status, conflict.body.code, offsetOf(conflict)]).toEqual([
-      409,
-      'offset_conflict',
-      0,
-    ])
-    expect([offsetOf(known), done.status]).toEqual([0, 204])
-    const { bytes: served } = await service.call('GET', '/static/a')
-    expect(served.equals(bytes)).toBe(true)
-  },
-)
+  expect([conflict.status, conflict.body.code, offsetOf(conflict)]).toEqual([409, 'offset_conflict', 0])
+  expect([offsetOf(known), done.status]).toEqual([0, 204])
+  const { bytes: served } = await service.call('GET', '/static/a')
+  expect(served.equals(bytes)).toBe(true)
+})
 
 test('a whole upload that the bucket has lost goes back to the beginning', async () => {
   await using stores = await startSharedStores()
@@ -169,9 +157,7 @@ test('the parts of an upload in S3 outlive its row, whose time each PATCH extend
   }
 
   const begun = await outlives()
-  await stores.query(
-    `update static_service.garbage set due_at = clock_timestamp() + interval '1 hour'`,
-  )
+  await stores.query(`update static_service.garbage set due_at = clock_timestamp() + interval '1 hour'`)
   const empty = await patch(url, sent, '')
 
   // A part of 8 MiB may arrive with 1 KiB in a second.
@@ -194,9 +180,7 @@ test('a request that sends several parts to S3 postpones the expiry of its objec
     await expect.poll(readOffset).toBe(end)
   }
   await sendPart(part)
-  await stores.query(
-    `update static_service.garbage set due_at = clock_timestamp() + interval '1 hour'`,
-  )
+  await stores.query(`update static_service.garbage set due_at = clock_timestamp() + interval '1 hour'`)
 
   await sendPart(2 * part)
 
@@ -232,12 +216,10 @@ test.each(['a folder', 'PostgreSQL and S3'])(
     const deleted = [await beginCut(), await beginRefused()]
     const expired = [await beginCut(), await beginRefused()]
 
-    for (const url of deleted)
-      await expect.poll(async () => (await send('DELETE', url)).status).toBe(204)
+    for (const url of deleted) await expect.poll(async () => (await send('DELETE', url)).status).toBe(204)
     await expire(service, stores)
 
-    for (const url of [...deleted, ...expired])
-      await expect.poll(async () => (await head(url)).status).toBe(410)
+    for (const url of [...deleted, ...expired]) await expect.poll(async () => (await head(url)).status).toBe(410)
     const contents = () => (stores ?? service).storedContents(service.dataDir)
     await expect.poll(contents).toEqual([])
     if (!stores) return
@@ -250,8 +232,7 @@ test.each(['a folder', 'PostgreSQL and S3'])(
 
 /** Lets every upload expire. */
 async function expire(service: Service, stores: SharedStores | undefined) {
-  if (stores)
-    return stores.query('update static_service.uploads set expires_at = 0, writer_until = 0')
+  if (stores) return stores.query('update static_service.uploads set expires_at = 0, writer_until = 0')
   const database = new SqliteSql({ file: join(service.dataDir, 'uploads.sqlite') })
   await database.run(sql`update uploads set expires_at = 0, writer_until = 0`)
   await database.close()

@@ -100,12 +100,14 @@ export const eventFlows: Flows = {
     const changes = { added: [added], removed: [], kept: 4 }
     const entry = { ...heldChange, status: 'confirmed', by: null, reason: 'outside', changes }
     const pagination = { page: 1, page_size: 50, total_items: 1, total_pages: 1 }
-    await page.route(/dns\/history\?/, (route) =>
-      answer(route, { history: [entry], pagination, next: null }),
-    )
+    await page.route(/dns\/history\?/, (route) => answer(route, { history: [entry], pagination, next: null }))
     await page.route(/dns\/history\/7\/revert/, (route) =>
       answer(route, {
-        ...{ domain, uses_registrar_dns: true, email_type: 'NONE', hosts: [], warnings: [] },
+        domain,
+        uses_registrar_dns: true,
+        email_type: 'NONE',
+        hosts: [],
+        warnings: [],
         changes: { added: [], removed: [added], kept: 4 },
       }),
     )
@@ -119,10 +121,18 @@ export const eventFlows: Flows = {
 }
 
 const heldChange = {
-  ...{ id: 7, domain: 'meadowpost.com', status: 'queued', by: 'oliver', request_id: 'r-7' },
-  ...{ at: '2027-01-15T09:30:00.000Z', created_at: '2027-01-15T09:30:00.000Z' },
-  ...{ sent_at: null, ended_at: null, changes: null },
-  ...{ email_type_before: 'NONE', email_type_after: 'NONE' },
+  id: 7,
+  domain: 'meadowpost.com',
+  status: 'queued',
+  by: 'oliver',
+  request_id: 'r-7',
+  at: '2027-01-15T09:30:00.000Z',
+  created_at: '2027-01-15T09:30:00.000Z',
+  sent_at: null,
+  ended_at: null,
+  changes: null,
+  email_type_before: 'NONE',
+  email_type_after: 'NONE',
 }
 
 const changesOf = (change: object) => ({

@@ -163,10 +163,7 @@ export const fileFlows: Flows = {
     await page.getByLabel('Select three.txt').check()
     await page.getByLabel('Select two.txt').check()
     await tester.text('2 items selected').waitFor()
-    await page
-      .getByRole('region', { name: 'Selection' })
-      .getByRole('button', { name: 'Delete' })
-      .click()
+    await page.getByRole('region', { name: 'Selection' }).getByRole('button', { name: 'Delete' }).click()
     await tester.text('desk/three.txt').waitFor()
     await tester.checkAccessibility('delete')
     await tester.picture('delete')
@@ -175,10 +172,7 @@ export const fileFlows: Flows = {
 
     await tester.goTo('/files/')
     await page.getByLabel('Select desk').check()
-    await page
-      .getByRole('region', { name: 'Selection' })
-      .getByRole('button', { name: 'Move' })
-      .click()
+    await page.getByRole('region', { name: 'Selection' }).getByRole('button', { name: 'Move' }).click()
     await page.getByLabel('New path').fill('table')
     await page.keyboard.press('Enter')
     await page.locator('.file-list').getByRole('link', { name: 'table' }).waitFor()

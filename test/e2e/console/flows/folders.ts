@@ -6,9 +6,7 @@ import type { Flows } from '../tester.ts'
 
 /** Many files at once, and looking from one to the next. */
 export const folderFlows: Flows = {
-  'moves three files of which one exists as one change: keep both, replace, skip': async (
-    tester,
-  ) => {
+  'moves three files of which one exists as one change: keep both, replace, skip': async (tester) => {
     const { page } = tester
     tester.expectFailure(/status of 40[49]/) // Names that exist; the folder is empty, and gone, in the end.
     const api = await tester.filesApi()
@@ -22,8 +20,7 @@ export const folderFlows: Flows = {
       ['Skip', ['a.txt 5', 'b.txt 1', 'c.txt 5'], [2, 0, 2]],
     ] as const) {
       const folder = `bulk/${choice}`
-      for (const name of ['a.txt', 'b.txt', 'c.txt'])
-        await api.upload(`${folder}/from/${name}`, 'moved')
+      for (const name of ['a.txt', 'b.txt', 'c.txt']) await api.upload(`${folder}/from/${name}`, 'moved')
       await api.upload(`${folder}/to/b.txt`, '-')
       await tester.goTo(`/files/${folder}/from/`)
       await page.getByLabel('Select a.txt').check()
@@ -53,16 +50,13 @@ export const folderFlows: Flows = {
     assert.equal(requests, 6)
   },
 
-  'moves and deletes what is left of a selection of which somebody else deleted a file': async (
-    tester,
-  ) => {
+  'moves and deletes what is left of a selection of which somebody else deleted a file': async (tester) => {
     const { page } = tester
     tester.expectFailure(/status of 404/)
     const api = await tester.filesApi()
     const folder = 'shared/from'
     for (const name of ['a', 'b', 'c', 'd']) await api.upload(`${folder}/${name}.txt`, name)
-    const remove = (name: string) =>
-      api.call('POST', '/api/files/delete', { paths: [`${folder}/${name}.txt`] })
+    const remove = (name: string) => api.call('POST', '/api/files/delete', { paths: [`${folder}/${name}.txt`] })
     await tester.goTo(`/files/${folder}/`)
     await page.getByLabel('Select a.txt').check()
     await page.getByLabel('Select d.txt').click({ modifiers: ['Shift'] })
@@ -129,8 +123,7 @@ export const folderFlows: Flows = {
   'counts in the categories what lies in the folder and below': async (tester) => {
     const { page } = tester
     const api = await tester.filesApi()
-    for (const path of ['one.svg', 'below/two.svg', 'three.txt'])
-      await api.upload(`counts/${path}`, picture)
+    for (const path of ['one.svg', 'below/two.svg', 'three.txt']) await api.upload(`counts/${path}`, picture)
     await api.upload('elsewhere/four.svg', picture)
     await tester.goTo('/files/counts/')
     const chips = page.getByRole('group', { name: 'Categories' }).getByRole('button')
@@ -152,11 +145,7 @@ export const folderFlows: Flows = {
     const shown = page.locator('.file-list [data-row]')
     await tester.goTo('/files/many/')
     await shown.filter({ hasText: 'part 4.txt' }).waitFor()
-    assert.deepEqual((await shown.allTextContents()).slice(0, 3), [
-      'part 1.txt',
-      'part 2.txt',
-      'part 3.txt',
-    ])
+    assert.deepEqual((await shown.allTextContents()).slice(0, 3), ['part 1.txt', 'part 2.txt', 'part 3.txt'])
     await page.getByRole('button', { name: /^Name/ }).click()
     await shown.filter({ hasText: 'part 203.txt' }).waitFor()
     assert.deepEqual((await shown.allTextContents()).slice(0, 2), ['part 205.txt', 'part 204.txt'])

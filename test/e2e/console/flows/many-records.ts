@@ -37,9 +37,7 @@ export const manyRecordFlows: Flows = {
     assert.ok(!hosts.some(({ name }: { name: string }) => name.startsWith('bulk')))
   },
 
-  'imports rows of a spreadsheet, names the line that it skips, and adds nothing twice': async (
-    tester,
-  ) => {
+  'imports rows of a spreadsheet, names the line that it skips, and adds nothing twice': async (tester) => {
     const { page } = tester
     const rows = `Name\tType\tValue\nsheet\tA\t192.0.2.81\nsheet2\tA\t999.0.2.1\nlong._domainkey\tTXT\t${dkim}`
     tester.expectFailure(/status of 400/)
@@ -50,10 +48,7 @@ export const manyRecordFlows: Flows = {
     await tester.picture('import-skipped')
     await tester.button('Add the rest to the draft').click()
     await tester.text('2 changes not applied yet').waitFor()
-    await page
-      .locator('tr.record', { hasText: 'long._domainkey' })
-      .getByText('characters')
-      .waitFor()
+    await page.locator('tr.record', { hasText: 'long._domainkey' }).getByText('characters').waitFor()
     await tester.picture('dkim-folded')
     await importText(tester, rows)
     await tester.button('Add the rest to the draft').click()
@@ -159,5 +154,4 @@ async function refuseOnce(page: Page, address: RegExp) {
   })
 }
 
-const untilFocused = (page: Page, text: string) =>
-  page.locator(':focus', { hasText: text }).waitFor()
+const untilFocused = (page: Page, text: string) => page.locator(':focus', { hasText: text }).waitFor()

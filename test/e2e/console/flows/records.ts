@@ -37,9 +37,7 @@ export const recordFlows: Flows = {
     assert.equal(await hasRecord(tester, 'mx9.example.net'), false)
   },
 
-  'edits in place, deletes, and leaves a draft in place while looking elsewhere': async (
-    tester,
-  ) => {
+  'edits in place, deletes, and leaves a draft in place while looking elsewhere': async (tester) => {
     const { page } = tester
     await openZone(tester)
     await tester.button('Edit A @').click()
@@ -157,9 +155,7 @@ export const recordFlows: Flows = {
   'imports a zone file into the draft': async (tester) => {
     await openZone(tester)
     await tester.button('Import').click()
-    await tester.page
-      .getByRole('textbox', { name: 'Zone file' })
-      .fill('imported 600 IN A 192.0.2.41\n')
+    await tester.page.getByRole('textbox', { name: 'Zone file' }).fill('imported 600 IN A 192.0.2.41\n')
     await tester.checkAccessibility('import')
     await tester.button('Add to the draft').click()
     await tester.text('1 change not applied yet').waitFor()

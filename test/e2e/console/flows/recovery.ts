@@ -51,52 +51,51 @@ export const recoveryFlows: Flows = {
     other.checkComplaints()
   },
 
-  'keeps a draft and recovers in every view when the domain service is killed and starts again':
-    async (tester) => {
-      await using alone = await ServiceAlone.start(tester.everything, 'domain-service')
-      await using other = await tester.openAnother(alone.everything)
-      const { page } = other
-      const { password } = alone.everything
-      const failures = page.locator('.notice.warn').first()
-      other.expectFailure(/net::ERR_|status of 50[23]/)
-      await other.logIn('admin', password)
-      await page.locator('.domains-table').waitFor()
-      await alone.kill()
-      await other.button('Reload').click()
-      await other.text('Trying again in').waitFor()
-      await page.locator('.domains-table').waitFor() // What was read stays.
-      await other.checkAccessibility('service away')
-      await alone.startService()
-      await failures.waitFor({ state: 'detached' })
+  'keeps a draft and recovers in every view when the domain service is killed and starts again': async (tester) => {
+    await using alone = await ServiceAlone.start(tester.everything, 'domain-service')
+    await using other = await tester.openAnother(alone.everything)
+    const { page } = other
+    const { password } = alone.everything
+    const failures = page.locator('.notice.warn').first()
+    other.expectFailure(/net::ERR_|status of 50[23]/)
+    await other.logIn('admin', password)
+    await page.locator('.domains-table').waitFor()
+    await alone.kill()
+    await other.button('Reload').click()
+    await other.text('Trying again in').waitFor()
+    await page.locator('.domains-table').waitFor() // What was read stays.
+    await other.checkAccessibility('service away')
+    await alone.startService()
+    await failures.waitFor({ state: 'detached' })
 
-      await other.goTo('/domains/amberfield.com')
-      await other
-        .button(/^Delete/)
-        .first()
-        .click()
-      await alone.kill()
-      await other.button('Review').click()
-      await page.getByRole('dialog').getByText('did not answer').waitFor()
-      await page.keyboard.press('Escape')
-      for (const [address, what] of [
-        ['/domains/amberworks.com', 'Mail handling'],
-        ['/domains/amberworks.com?tab=history', 'No changes yet'],
-        ['/changes', 'No changes here'],
-        ['/registrar', 'Calls left'],
-        ['/events', 'Show older events'],
-      ] as const) {
-        await page.evaluate(`location.hash = ${JSON.stringify(address)}`)
-        await other.text('Trying again in').waitFor()
-        await alone.startService()
-        await other.text(what).waitFor()
-        await failures.waitFor({ state: 'detached' })
-        await alone.kill()
-      }
+    await other.goTo('/domains/amberfield.com')
+    await other
+      .button(/^Delete/)
+      .first()
+      .click()
+    await alone.kill()
+    await other.button('Review').click()
+    await page.getByRole('dialog').getByText('did not answer').waitFor()
+    await page.keyboard.press('Escape')
+    for (const [address, what] of [
+      ['/domains/amberworks.com', 'Mail handling'],
+      ['/domains/amberworks.com?tab=history', 'No changes yet'],
+      ['/changes', 'No changes here'],
+      ['/registrar', 'Calls left'],
+      ['/events', 'Show older events'],
+    ] as const) {
+      await page.evaluate(`location.hash = ${JSON.stringify(address)}`)
+      await other.text('Trying again in').waitFor()
       await alone.startService()
-      await other.goTo('/domains/amberfield.com')
-      await other.text('1 change not applied yet').waitFor()
-      await other.button('Review').click()
-      await other.text('1 removed').waitFor()
-      other.checkComplaints()
-    },
+      await other.text(what).waitFor()
+      await failures.waitFor({ state: 'detached' })
+      await alone.kill()
+    }
+    await alone.startService()
+    await other.goTo('/domains/amberfield.com')
+    await other.text('1 change not applied yet').waitFor()
+    await other.button('Review').click()
+    await other.text('1 removed').waitFor()
+    other.checkComplaints()
+  },
 }

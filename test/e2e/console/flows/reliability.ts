@@ -32,34 +32,33 @@ export const reliabilityFlows: Flows = {
     assert.equal(await page.getByText('Somebody else').count(), 0)
   },
 
-  'keeps what is typed while the filter changes, another row is opened, or Review is pressed':
-    async (tester) => {
-      const { page } = tester
-      const api = await tester.domainsApi()
-      const add = ['typed1', 'typed2'].map((name) => ({ name, type: 'A', address: '192.0.2.142' }))
-      await api.call('PATCH', path, { add })
-      await tester.goTo(`/domains/${domain}`)
-      await tester.button('Edit A typed2').click()
-      const address = page.locator('#record-address')
-      await address.fill('192.0.2.143')
-      await page.getByLabel('Filter records').fill('typed2')
-      await page.locator('tr.record').first().waitFor({ state: 'detached' })
-      await page.getByLabel('Filter records').fill('typed')
-      await page.locator('tr.record', { hasText: 'typed1' }).waitFor()
-      assert.equal(await address.inputValue(), '192.0.2.143')
-      // A fault stays where it is; what is right goes into the draft.
-      await address.fill('192.0.2')
-      await tester.button('Edit A typed1').click()
-      await tester.text('Must be an IPv4 address').waitFor()
-      await address.fill('192.0.2.143')
-      await tester.button('Edit A typed1').click()
-      await page.locator('tr.updated', { hasText: '192.0.2.143' }).waitFor()
-      assert.equal(await address.inputValue(), '192.0.2.142')
-      await address.fill('192.0.2.144')
-      await tester.button('Review').click()
-      await tester.text('2 changed').waitFor()
-      await page.locator('.diff').getByText('192.0.2.144').waitFor()
-    },
+  'keeps what is typed while the filter changes, another row is opened, or Review is pressed': async (tester) => {
+    const { page } = tester
+    const api = await tester.domainsApi()
+    const add = ['typed1', 'typed2'].map((name) => ({ name, type: 'A', address: '192.0.2.142' }))
+    await api.call('PATCH', path, { add })
+    await tester.goTo(`/domains/${domain}`)
+    await tester.button('Edit A typed2').click()
+    const address = page.locator('#record-address')
+    await address.fill('192.0.2.143')
+    await page.getByLabel('Filter records').fill('typed2')
+    await page.locator('tr.record').first().waitFor({ state: 'detached' })
+    await page.getByLabel('Filter records').fill('typed')
+    await page.locator('tr.record', { hasText: 'typed1' }).waitFor()
+    assert.equal(await address.inputValue(), '192.0.2.143')
+    // A fault stays where it is; what is right goes into the draft.
+    await address.fill('192.0.2')
+    await tester.button('Edit A typed1').click()
+    await tester.text('Must be an IPv4 address').waitFor()
+    await address.fill('192.0.2.143')
+    await tester.button('Edit A typed1').click()
+    await page.locator('tr.updated', { hasText: '192.0.2.143' }).waitFor()
+    assert.equal(await address.inputValue(), '192.0.2.142')
+    await address.fill('192.0.2.144')
+    await tester.button('Review').click()
+    await tester.text('2 changed').waitFor()
+    await page.locator('.diff').getByText('192.0.2.144').waitFor()
+  },
 
   'shows the registrar’s dates as the same days west of Greenwich': async (tester) => {
     await using west = await tester.openAnother(tester.everything, {
@@ -93,9 +92,7 @@ export const reliabilityFlows: Flows = {
     }
   },
 
-  'writes names as people do, and Back closes a dialog before it leaves the view': async (
-    tester,
-  ) => {
+  'writes names as people do, and Back closes a dialog before it leaves the view': async (tester) => {
     const { page } = tester
     await tester.goTo('/domains?search=bäckerei')
     await page.locator('.domains-table').getByRole('link', { name: 'bäckerei-könig.de' }).click()

@@ -73,9 +73,7 @@ export const sessionFlows: Flows = {
     assert.equal(await tester.button('Upload files').count(), 0)
   },
 
-  'stays logged in at the same address after a reload, and ends the token at logout': async (
-    tester,
-  ) => {
+  'stays logged in at the same address after a reload, and ends the token at logout': async (tester) => {
     const { page, everything } = tester
     await tester.goTo('/domains/alder-and-finch.com?tab=details')
     await page.reload()
@@ -96,9 +94,7 @@ export const sessionFlows: Flows = {
     await page.getByLabel('User name').waitFor()
   },
 
-  'keeps a draft over a reload, asks before a logout loses it, and undoes a discard': async (
-    tester,
-  ) => {
+  'keeps a draft over a reload, asks before a logout loses it, and undoes a discard': async (tester) => {
     const { page } = tester
     const zone = '/domains/amberworks.com'
     await tester.goTo(zone)
@@ -214,9 +210,7 @@ export const sessionFlows: Flows = {
     await tester.button('oidc:sam').waitFor()
   },
 
-  'opens by single sign-on what a person may use, and says that the other service refuses': async (
-    tester,
-  ) => {
+  'opens by single sign-on what a person may use, and says that the other service refuses': async (tester) => {
     const { page } = tester
     tester.expectFailure(/status of 403/)
     await (await tester.filesApi()).upload('wendy/own.txt', 'own')

@@ -46,9 +46,7 @@ export const tokenFlows: Flows = {
     const api = await tester.filesApi()
     const limits = { role: 'editor', folders: ['docs/'], expires_in: 1 }
     const oldest = await api.call('POST', '/api/tokens', { name: 'Oldest', ...limits })
-    const others = Array.from({ length: 60 }, (_, at) =>
-      api.call('POST', '/api/tokens', { name: `Device ${at}` }),
-    )
+    const others = Array.from({ length: 60 }, (_, at) => api.call('POST', '/api/tokens', { name: `Device ${at}` }))
     const made = [oldest, ...(await Promise.all(others))]
     const headers = { authorization: `Bearer ${oldest.token}` }
     const url = `${tester.everything.files}/api/auth/me`

@@ -14,9 +14,7 @@ const quarter = Math.round(bytes / 4)
 
 /** Large files, which survive a bad line, a service that starts again, and a reload of the page. */
 export const uploadFlows: Flows = {
-  'continues a large upload after a cut line, a killed service, a pause and a reload': async (
-    tester,
-  ) => {
+  'continues a large upload after a cut line, a killed service, a pause and a reload': async (tester) => {
     await using alone = await ServiceAlone.start(tester.everything, 'static-service', {
       UPLOAD_PART_BYTES,
     })

@@ -6,8 +6,7 @@ export const versionFlows: Flows = {
   'shows what changed since a version, and between two': async (tester) => {
     const { page } = tester
     const api = await tester.filesApi()
-    const version = (name: string) =>
-      api.call('POST', '/api/versions/', { version: name, changelog: `Of ${name}` })
+    const version = (name: string) => api.call('POST', '/api/versions/', { version: name, changelog: `Of ${name}` })
     await api.upload('site/kept.txt', 'kept')
     await api.upload('site/changed.txt', 'one')
     await version('diff-1')

@@ -113,10 +113,7 @@ describe('a draft carried over to a newer zone', () => {
     const outcome = rebase(draft, zone, newer)
 
     expect(countEdits(outcome.draft)).toBe(0)
-    expect(outcome.notes).toEqual([
-      'A www 192.0.2.1 is already gone.',
-      'A new 192.0.2.9 is already there.',
-    ])
+    expect(outcome.notes).toEqual(['A www 192.0.2.1 is already gone.', 'A new 192.0.2.9 is already there.'])
   })
 
   test('turns an edit of a record that is gone into an addition', () => {

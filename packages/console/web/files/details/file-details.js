@@ -5,14 +5,7 @@ import { formatBytes, formatNumber, formatTime } from '../../ui/format.js'
 import { attempt, copy, icon, iconButton, saveBlob, show, toast } from '../../ui/states.js'
 import { age } from '../../ui/table.js'
 import { deleteDialog, moveDialog } from '../change-dialogs.js'
-import {
-  announceFilesChanged,
-  contentUrl,
-  currentPath,
-  FilesView,
-  getContent,
-  hrefToPath,
-} from '../content.js'
+import { announceFilesChanged, contentUrl, currentPath, FilesView, getContent, hrefToPath } from '../content.js'
 import { nameOf } from '../paths.js'
 import { openShareDialog } from '../sharing/share-dialog.js'
 import './file-preview.js'
@@ -21,9 +14,7 @@ import './file-preview.js'
 class FileDetails extends FilesView {
   /** Opens the file so many places further in the list. @type {(by: number) => void} */
   step = () => {}
-  #file = new Resource(this, (signal) =>
-    get('files', '/api/files/{path}', { params: { path: this.address }, signal }),
-  )
+  #file = new Resource(this, (signal) => get('files', '/api/files/{path}', { params: { path: this.address }, signal }))
   #states = new Resource(this, (signal) =>
     get('files', '/api/history', { query: { path: this.address, page_size: 50 }, signal }),
   )
@@ -67,8 +58,7 @@ class FileDetails extends FilesView {
     const url = contentUrl(file.path)
     const isPrivate = file.public === false
     /** @param {import('../../ui/states.js').IconName} name @param {string} words @param {() => unknown} run */
-    const button = (name, words, run) =>
-      html`<button class="button" @click=${run}>${icon(name)} ${words}</button>`
+    const button = (name, words, run) => html`<button class="button" @click=${run}>${icon(name)} ${words}</button>`
     const download = isPrivate
       ? button('download', 'Download', () => save(file.path, getContent(file.path)))
       : html`<a class="button" href=${contentUrl(file.path, { download: true })} download>${icon('download')} Download</a>`
@@ -130,8 +120,7 @@ class FileDetails extends FilesView {
     if (key === 'ArrowLeft') this.step(-1)
   }
 
-  #close = () =>
-    navigate(hrefToPath(currentPath().folder, { ...Object.fromEntries(this.query), file: '' }))
+  #close = () => navigate(hrefToPath(currentPath().folder, { ...Object.fromEntries(this.query), file: '' }))
 }
 
 customElements.define('file-details', FileDetails)

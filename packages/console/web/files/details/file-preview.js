@@ -4,16 +4,13 @@ import { show } from '../../ui/states.js'
 import { contentUrl, getContent } from '../content.js'
 
 const textBytes = 64 * 1024
-const isText =
-  /^(?:text\/|application\/(?:json|xml|javascript|yaml|toml|x-sh|sql)\b)|[+](?:json|xml)\b/
+const isText = /^(?:text\/|application\/(?:json|xml|javascript|yaml|toml|x-sh|sql)\b)|[+](?:json|xml)\b/
 
 /** How each kind of file is shown, by its URL, or its text. @type {Record<string, (content: string, file: Api.FileRecord) => unknown>} */
 const previews = {
   image: (url, { name }) => html`<img class="preview-image" src=${url} alt="Preview of ${name}" />`,
-  audio: (url, { name }) =>
-    html`<audio controls preload="metadata" src=${url} aria-label=${name}></audio>`,
-  video: (url, { name }) =>
-    html`<video controls preload="metadata" src=${url} aria-label=${name}></video>`,
+  audio: (url, { name }) => html`<audio controls preload="metadata" src=${url} aria-label=${name}></audio>`,
+  video: (url, { name }) => html`<video controls preload="metadata" src=${url} aria-label=${name}></video>`,
   text: (text, { size }) => html`
     <pre class="preview-text" tabindex="0" aria-label="Content">${text}</pre>
     ${size > textBytes ? html`<p class="note">The first ${formatBytes(textBytes)} of ${formatBytes(size)}.</p>` : nothing}`,

@@ -55,8 +55,7 @@ export class FileSource {
 
   /** All files of the list, for a change of all of them. */
   async all() {
-    if (this.total > maxChosen)
-      throw new Error(`More than ${maxChosen} files: move or delete their folder instead.`)
+    if (this.total > maxChosen) throw new Error(`More than ${maxChosen} files: move or delete their folder instead.`)
     const pages = Array.from({ length: Math.ceil(this.total / pageSize) }, (_, page) => page)
     await this.#load(pages.filter((page) => !this.#pages.get(page)))
     return pages.flatMap((page) => this.#pages.get(page) ?? [])
@@ -95,8 +94,7 @@ export class FileSource {
   async #sort() {
     const all = (await this.all()).sort(byName)
     if (this.#query.sort === '-path') all.reverse()
-    for (const page of this.#pages.keys())
-      this.#pages.set(page, all.slice(page * pageSize, (page + 1) * pageSize))
+    for (const page of this.#pages.keys()) this.#pages.set(page, all.slice(page * pageSize, (page + 1) * pageSize))
     this.isNatural = true
   }
 }

@@ -165,8 +165,7 @@ export class FolderContents extends FilesView {
     const folder = this.#searched()
     return {
       isChosen: this.#selection.has(entry),
-      choose: (/** @type {boolean} */ isRange) =>
-        this.#selection.toggle(index, isRange, this.#entryAt),
+      choose: (/** @type {boolean} */ isRange) => this.#selection.toggle(index, isRange, this.#entryAt),
       href: hrefOf(entry, folder, this.query),
       isCurrent: entry.path === currentPath().file,
       folder,
@@ -175,8 +174,7 @@ export class FolderContents extends FilesView {
 
   /** @param {FileSource} source */
   #summary(source) {
-    if (this.#isDeep())
-      return `${source.isExact ? '' : 'more than '}${formatCount(source.total, 'file')} found`
+    if (this.#isDeep()) return `${source.isExact ? '' : 'more than '}${formatCount(source.total, 'file')} found`
     const tree = this.#directory.value
     if (!tree) return ''
     const byBytes = '; so many are sorted by the bytes of their names: 10 before 2'
@@ -238,9 +236,7 @@ export class FolderContents extends FilesView {
     const box = row?.querySelector('input[type=checkbox]')
     if (!box || event.target === box) return
     event.preventDefault()
-    box.dispatchEvent(
-      new MouseEvent('click', { shiftKey: event.shiftKey, bubbles: true, cancelable: true }),
-    )
+    box.dispatchEvent(new MouseEvent('click', { shiftKey: event.shiftKey, bubbles: true, cancelable: true }))
   }
 }
 

@@ -91,5 +91,4 @@ export function hrefOf({ path }, folder, query) {
 }
 
 /** @param {Entry} entry */
-const iconOf = (entry) =>
-  icon(!('sha256' in entry) ? 'folder' : entry.category === 'image' ? 'image' : 'file')
+const iconOf = (entry) => icon(!('sha256' in entry) ? 'folder' : entry.category === 'image' ? 'image' : 'file')

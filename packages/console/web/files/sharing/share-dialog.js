@@ -27,8 +27,7 @@ export function openShareDialog(path) {
   }
   const lock = (/** @type {boolean} */ wanted) =>
     send('files', 'put', '/api/access/{path}', { params: { path }, json: { public: !wanted } })
-  const revoke = (/** @type {string} */ id) =>
-    send('files', 'delete', '/api/links/{id}', { params: { id } })
+  const revoke = (/** @type {string} */ id) => send('files', 'delete', '/api/links/{id}', { params: { id } })
   return confirmDialog({
     title: `Share ${path}`,
     confirm: 'Make a link',

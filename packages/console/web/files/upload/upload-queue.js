@@ -115,8 +115,7 @@ class UploadQueue extends EventTarget {
   /** A large file by itself, or small ones together: the service stores them as one change. */
   #nextGroup() {
     const waiting = this.items.filter(({ state }) => state === 'waiting')
-    const kindOf = (/** @type {Upload} */ { id, isAlone, choice }) =>
-      isAlone ? id : choice === 'replace'
+    const kindOf = (/** @type {Upload} */ { id, isAlone, choice }) => (isAlone ? id : choice === 'replace')
     let bytes = 0
     const end = waiting.findIndex((each, at) => {
       bytes += each.file.size
@@ -163,8 +162,7 @@ class UploadQueue extends EventTarget {
     const found = existing.map((each) => (each.choice ?? this.#choiceForAll) || compare(each))
     for (const [at, upload] of existing.entries()) {
       const known = await found[at]
-      const choice =
-        upload.choice ?? (known === 'same' ? known : this.#choiceForAll) ?? (await this.#ask(known))
+      const choice = upload.choice ?? (known === 'same' ? known : this.#choiceForAll) ?? (await this.#ask(known))
       if (upload.state !== 'exists') continue // It was cancelled meanwhile.
       if (choice === 'same') Object.assign(upload, { state: 'done', sent: upload.file.size })
       else Object.assign(upload, { choice, state: choice === 'skip' ? 'skipped' : 'waiting' })
@@ -211,9 +209,7 @@ class UploadQueue extends EventTarget {
 function refuse(group, error) {
   const { status, code, body } = explain(error)
   const isOne = group.length === 1
-  const met = group.filter(
-    ({ path }) => code === 'precondition_failed' && (isOne || body.paths?.includes(path)),
-  )
+  const met = group.filter(({ path }) => code === 'precondition_failed' && (isOne || body.paths?.includes(path)))
   const isFinal = isOne || !ofSome.includes(status)
   for (const upload of group) {
     if (met.includes(upload)) upload.state = 'exists'

@@ -53,8 +53,7 @@ const sendBytes = (method, path, { headers, body, signal, onProgress }) =>
     const { promise, resolve, reject } = Promise.withResolvers()
     const request = new XMLHttpRequest()
     request.open(method, `${urlOf('files')}${path}`)
-    for (const [name, value] of Object.entries({ ...headers, authorization }))
-      request.setRequestHeader(name, value)
+    for (const [name, value] of Object.entries({ ...headers, authorization })) request.setRequestHeader(name, value)
     request.responseType = 'json'
     request.upload.addEventListener('progress', ({ loaded }) => onProgress(loaded))
     request.addEventListener('load', () => {
@@ -95,13 +94,11 @@ export async function discard(upload) {
 /** @param {string} address @returns {Promise<unknown>} */
 const end = (address, attempts = 20) =>
   request('files', address, { method: 'DELETE', headers: tus }).catch((error) => {
-    if (explain(error).code === 'upload_locked' && attempts > 0)
-      setTimeout(() => void end(address, attempts - 1), 1000)
+    if (explain(error).code === 'upload_locked' && attempts > 0) setTimeout(() => void end(address, attempts - 1), 1000)
   })
 
 /** Paths whose upload was interrupted by a reload: the same files, chosen again, continue. */
-export const interruptedPaths = () =>
-  Object.keys(readStored()).map((key) => /** @type {string} */ (JSON.parse(key)[0]))
+export const interruptedPaths = () => Object.keys(readStored()).map((key) => /** @type {string} */ (JSON.parse(key)[0]))
 
 /** @param {ChosenFile & Sending} upload */
 async function sendRest(upload) {
@@ -162,8 +159,7 @@ const pause = (signal) =>
   })
 
 /** @param {ChosenFile} upload */
-const keyOf = ({ file, path, choice }) =>
-  JSON.stringify([path, choice === 'replace', file.size, file.lastModified])
+const keyOf = ({ file, path, choice }) => JSON.stringify([path, choice === 'replace', file.size, file.lastModified])
 
 /** @returns {Record<string, string>} addresses by key */
 const readStored = () => JSON.parse(sessionStorage.getItem(storedName) ?? '{}')

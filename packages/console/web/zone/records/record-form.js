@@ -9,10 +9,7 @@ import { recordTypes, ttls } from './record-types.js'
  * @typedef {{ name: string, type: string, address: string, ttl: string, mx_pref: string }} Fields
  */
 
-const typeOptions = Object.entries(recordTypes).map(([type, { title }]) => [
-  type,
-  `${type} — ${title}`,
-])
+const typeOptions = Object.entries(recordTypes).map(([type, { title }]) => [type, `${type} — ${title}`])
 
 /**
  * What is typed in the form of a zone, until it is saved or cancelled: it outlives the view and a reload.

@@ -14,13 +14,11 @@ export function findFaults(record, domain, others) {
   const faults = {}
   const name = nameFault(record.name, domain) ?? placeFault(record, others)
   const address =
-    addressFault(record, domain) ??
-    (isDuplicate(record, others) ? 'The same record is already there' : undefined)
+    addressFault(record, domain) ?? (isDuplicate(record, others) ? 'The same record is already there' : undefined)
   if (name) faults.name = name
   if (address) faults.address = address
   if (!isBetween(record.ttl, 60, 60_000)) faults.ttl = 'Must be between 60 and 60000 seconds'
-  if (record.type === 'MX' && !isBetween(record.mx_pref, 0, 65_535))
-    faults.mx_pref = 'Must be between 0 and 65535'
+  if (record.type === 'MX' && !isBetween(record.mx_pref, 0, 65_535)) faults.mx_pref = 'Must be between 0 and 65535'
   return faults
 }
 
@@ -67,10 +65,7 @@ function placeFault({ name, type }, others) {
     [type === 'CNAME' && isApex, 'CNAME is not allowed at @: use ALIAS'],
     [type === 'NS' && isApex, 'NS is not allowed at @: the nameservers belong to the registration'],
     [type === 'MXE' && !isApex, 'MXE is allowed at @ only'],
-    [
-      type === 'CNAME' && types[0],
-      `CNAME must be alone: there is ${types.join(', ')} at this name`,
-    ],
+    [type === 'CNAME' && types[0], `CNAME must be alone: there is ${types.join(', ')} at this name`],
     [types.includes('CNAME'), 'There is a CNAME at this name, which must be alone'],
     ...enemies.map(([mine, foes, where]) => {
       const foe = (where === 'name' ? beside : others).find((other) => foes.includes(other.type))
@@ -137,18 +132,13 @@ const isIpv4 = (text) =>
   text.split('.').every((part) => String(Number(part)) === part && Number(part) <= 255)
 
 /** @param {string} text */
-const isIpv6 = (text) =>
-  text.includes(':') && !text.includes('%') && URL.canParse(`http://[${text}]/`)
+const isIpv6 = (text) => text.includes(':') && !text.includes('%') && URL.canParse(`http://[${text}]/`)
 
 /** @param {Api.RecordInput} record @param {readonly Api.RecordInput[]} others */
 function isDuplicate({ name, type, address }, others) {
-  const plain = (/** @type {string} */ text) =>
-    type === 'TXT' ? text : text.toLowerCase().replace(/\.$/, '')
+  const plain = (/** @type {string} */ text) => (type === 'TXT' ? text : text.toLowerCase().replace(/\.$/, ''))
   return others.some(
-    (other) =>
-      other.name === name.toLowerCase() &&
-      other.type === type &&
-      plain(other.address) === plain(address),
+    (other) => other.name === name.toLowerCase() && other.type === type && plain(other.address) === plain(address),
   )
 }
 

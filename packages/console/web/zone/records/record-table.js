@@ -30,9 +30,7 @@ const marks = {
 /** @param {RecordTable} shown */
 export function recordTable(shown) {
   const { actions, rows, editing, editor } = shown
-  const check = actions
-    ? [html`<th scope="col" class="check">${selectAll(rows, actions)}</th>`]
-    : []
+  const check = actions ? [html`<th scope="col" class="check">${selectAll(rows, actions)}</th>`] : []
   // By key: an open form stays the same while the rows around it change.
   const drawn = repeat(
     rows,
@@ -87,8 +85,7 @@ function selectAll(rows, { selection }) {
 /** @param {DraftRow} row @param {DraftRow[]} rows @param {RowActions} actions */
 function check(row, rows, { selection }) {
   const rowAt = (/** @type {number} */ at) => rows.slice(at, at + 1).find((each) => !isQueued(each))
-  const toggle = (/** @type {MouseEvent} */ { shiftKey }) =>
-    selection.toggle(rows.indexOf(row), shiftKey, rowAt)
+  const toggle = (/** @type {MouseEvent} */ { shiftKey }) => selection.toggle(rows.indexOf(row), shiftKey, rowAt)
   return html`<input type="checkbox" aria-label="Select ${row.record.type} ${row.record.name}" .checked=${selection.has(row)} @click=${toggle} />`
 }
 
@@ -101,9 +98,7 @@ function rowButtons({ record, state, key }, actions) {
   return [
     state === 'kept' ? nothing : iconButton('undo', `Undo: ${what}`, reset),
     state === 'removed' ? nothing : iconButton('edit', `Edit ${what}`, () => actions.edit(key)),
-    state === 'kept' || state === 'updated'
-      ? iconButton('trash', `Delete ${what}`, remove)
-      : nothing,
+    state === 'kept' || state === 'updated' ? iconButton('trash', `Delete ${what}`, remove) : nothing,
   ]
 }
 
@@ -121,8 +116,7 @@ export function bulkBar(all, actions) {
         .filter(({ state }) => state !== 'removed')
         .reduce((next, row) => editRow(next, row, { ...row.record, ttl: Number(ttl) }), draft),
     )
-  const remove = () =>
-    change(rows.reduce((next, { key, original }) => setRecord(next, key, original && null), draft))
+  const remove = () => change(rows.reduce((next, { key, original }) => setRecord(next, key, original && null), draft))
   return html`
     <div class="draft-bar" role="region" aria-label="Selection">
       <span>${formatCount(rows.length, 'record')} selected</span>

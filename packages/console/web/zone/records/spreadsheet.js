@@ -36,8 +36,7 @@ export function tableToZoneFile(text, domain) {
 }
 
 /** @param {string} title */
-const fieldOf = (title) =>
-  Object.entries(columns).find(([, titles]) => titles.includes(title))?.[0] ?? ''
+const fieldOf = (title) => Object.entries(columns).find(([, titles]) => titles.includes(title))?.[0] ?? ''
 
 // The comment of the service's own zone files, which takes every type.
 /** @param {Record<string, string>} row @param {string} domain */
@@ -45,8 +44,7 @@ function toZoneLine({ name = '', type = '', address = '', ttl = '', pref = '' },
   const full = name.toLowerCase().replace(/\.$/, '')
   const short = full.endsWith(`.${domain}`) ? full.slice(0, -domain.length - 1) : full
   const isMail = type.toUpperCase() === 'MX'
-  const [, own = pref, target = address] =
-    (isMail && /^(\d+)\s+(\S+)$/.exec(address)) || /** @type {string[]} */ ([])
+  const [, own = pref, target = address] = (isMail && /^(\d+)\s+(\S+)$/.exec(address)) || /** @type {string[]} */ ([])
   const label = quote(short === '' || short === domain ? '@' : short)
   const seconds = /^\d+$/.test(ttl) ? ttl : '1800'
   const preference = isMail && /^\d+$/.test(own) ? ` ${own}` : ''

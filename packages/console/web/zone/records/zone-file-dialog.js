@@ -99,9 +99,7 @@ async function preview(domain, text, options) {
       const faults = error instanceof ApiError ? error.errors : []
       const refused = faults.flatMap(({ path, message }) => {
         const line = Number(/^\/line\/(\d+)/.exec(path)?.[1])
-        return lines[line - 1]
-          ? [{ line, message: message.replaceAll(/\/line\/(\d+)/g, 'line $1') }]
-          : []
+        return lines[line - 1] ? [{ line, message: message.replaceAll(/\/line\/(\d+)/g, 'line $1') }] : []
       })
       const isEmpty = error instanceof ApiError && error.code === 'malformed_body'
       if (isEmpty && skipped.length > 0) return { zone: undefined, skipped }

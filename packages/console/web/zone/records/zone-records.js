@@ -39,10 +39,7 @@ export class ZoneRecords extends RouteView {
 
   template() {
     const { base } = this.store
-    return [
-      show(base, (tagged) => this.#records(tagged), 8),
-      base.value ? nothing : this.#lastKnown(),
-    ]
+    return [show(base, (tagged) => this.#records(tagged), 8), base.value ? nothing : this.#lastKnown()]
   }
 
   get address() {

@@ -1,14 +1,6 @@
 import { validationFailed } from '@domains-and-files/http'
 import { emailTypeConflict, recordNotFound, revertConflict, tooManyRecords } from '../../errors.ts'
-import {
-  ownerOf,
-  parseRow,
-  type RecordInput,
-  type RecordKey,
-  type Row,
-  toRow,
-  validateName,
-} from '../record.ts'
+import { ownerOf, parseRow, type RecordInput, type RecordKey, type Row, toRow, validateName } from '../record.ts'
 import { differenceOf, resolveEmailType, subtract, type Zone } from '../zone.ts'
 import {
   type Candidate,
@@ -114,9 +106,7 @@ function replaceRecords(zone: Zone, { records, emailType, lines }: ReplaceEdit):
   if (records.length > Math.max(maxRecords, zone.rows.length)) throw validationFailed([tooMany])
   const live = matchLive(records, zone)
   const candidates = records.map((record, index): Candidate => {
-    const pointer: Pointer = lines
-      ? () => `/line/${lines[index]}`
-      : (field) => `/hosts/${index}/${field}`
+    const pointer: Pointer = lines ? () => `/line/${lines[index]}` : (field) => `/hosts/${index}/${field}`
     const row = live[index]
     return row ? untouched(row, pointer) : newCandidate(record, zone, pointer)
   })
@@ -130,10 +120,7 @@ function replaceRecords(zone: Zone, { records, emailType, lines }: ReplaceEdit):
 function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
   const records = readValues(edit)
   const live = matchLive(records, zone)
-  const kept =
-    edit.defaultTtl === undefined
-      ? live
-      : zone.rows.filter((row) => isMember(row, edit, zone.domain))
+  const kept = edit.defaultTtl === undefined ? live : zone.rows.filter((row) => isMember(row, edit, zone.domain))
   const ttls = kept.flatMap((row) => (row ? parseRow(row, zone.domain).record.ttl : []))
   const lowestTtl = ttls.length > 0 ? Math.min(...ttls) : edit.defaultTtl
   const members = records.map((record, index): Candidate => {
@@ -150,8 +137,7 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
     )
     return { ...candidate, pointer, faults }
   })
-  if (records.some(isMalformed))
-    throw validationFailed(distinct(members.flatMap(({ faults }) => faults)))
+  if (records.some(isMalformed)) throw validationFailed(distinct(members.flatMap(({ faults }) => faults)))
   const others = zone.rows.filter((row) => !isMember(row, edit, zone.domain))
   return composeZone(zone, [...others.map((row) => untouched(row)), ...members], edit)
 }
@@ -160,8 +146,7 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
 function removeRrset(zone: Zone, edit: NamedRrset): Zone {
   const rest = zone.rows.filter((row) => !isMember(row, edit, zone.domain))
   const message = validateName(ownerOf(edit.name), zone.domain)
-  if (message && rest.length === zone.rows.length)
-    throw validationFailed([{ path: '/path/name', message }])
+  if (message && rest.length === zone.rows.length) throw validationFailed([{ path: '/path/name', message }])
   return composeZone(
     zone,
     rest.map((row) => untouched(row)),
@@ -169,15 +154,13 @@ function removeRrset(zone: Zone, edit: NamedRrset): Zone {
 }
 
 const isMember = (row: Row, { name, type }: NamedRrset, domain: string) =>
-  parseRow(row, domain).record.name === ownerOf(name) &&
-  row.type.toUpperCase() === type.toUpperCase()
+  parseRow(row, domain).record.name === ownerOf(name) && row.type.toUpperCase() === type.toUpperCase()
 
 // A malformed value of MX has the preference NaN.
 const isMalformed = ({ mx_pref: preference }: RecordInput) => Number.isNaN(preference)
 
 function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
-  if (values.length === 0)
-    throw validationFailed([{ path: '/values', message: 'must have at least one value' }])
+  if (values.length === 0) throw validationFailed([{ path: '/values', message: 'must have at least one value' }])
   return values.map((value) => {
     if (type.toUpperCase() !== 'MX') return { name, type, ttl, address: value }
     const parts = /^([0-9]{1,5})[ \t]+(\S+)$/.exec(value.trim())
@@ -190,8 +173,7 @@ function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
 function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
   const { present, absent, defaultTtl } = edit
   const { domain } = zone
-  const keyOfInput = (record: RecordInput | RecordKey) =>
-    parseRow(toRow(record, domain).row, domain).key
+  const keyOfInput = (record: RecordInput | RecordKey) => parseRow(toRow(record, domain).row, domain).key
   const wanted = new Map(
     present.map((record, index) => [
       keyOfInput(record),
@@ -251,12 +233,9 @@ function revertedEmailType(zone: Zone, edit: RevertEdit, rows: Row[]): string | 
   const requested = isChanged ? emailTypeBefore : undefined
   const resolved = resolveEmailType({ requested, before: zone, rows })
   // The former email type may not suit records that were added later: then the present records decide.
-  const fallback =
-    'fault' in resolved ? resolveEmailType({ requested: undefined, before: zone, rows }) : resolved
+  const fallback = 'fault' in resolved ? resolveEmailType({ requested: undefined, before: zone, rows }) : resolved
   if ('emailType' in fallback) return fallback.emailType
-  throw 'conflict' in fallback
-    ? emailTypeConflict(fallback.conflict)
-    : revertConflict(fallback.fault)
+  throw 'conflict' in fallback ? emailTypeConflict(fallback.conflict) : revertConflict(fallback.fault)
 }
 
 function demandUnchanged(rows: Row[], { rows: live, domain }: Zone) {

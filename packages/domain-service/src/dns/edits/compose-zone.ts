@@ -43,12 +43,7 @@ const toFaults = (faults: FieldFault[], pointer: Pointer): Fault[] =>
  * A record that the request adds. Without `ttl` or `mx_pref`, it takes those of the live row with its name, type and
  * address, so that clients which know neither do not reset them.
  */
-export function newCandidate(
-  input: RecordInput,
-  zone: Zone,
-  pointer: Pointer,
-  fallbackTtl = defaultTtl,
-): Candidate {
+export function newCandidate(input: RecordInput, zone: Zone, pointer: Pointer, fallbackTtl = defaultTtl): Candidate {
   const { row, faults } = toRow(input, zone.domain)
   const key = parseRow(row, zone.domain).key
   const live = zone.rows.find((each) => parseRow(each, zone.domain).key === key)
@@ -131,8 +126,7 @@ export function matchLive(records: RecordInput[], zone: Zone): (Row | undefined)
   const exact = records.map((record) => take(record, written.get(textOf(record))))
   const meant = Map.groupBy(zone.rows, (row) => parseRow(row, domain).key)
   return records.map(
-    (record, index) =>
-      exact[index] ?? take(record, meant.get(parseRow(toRow(record, domain).row, domain).key)),
+    (record, index) => exact[index] ?? take(record, meant.get(parseRow(toRow(record, domain).row, domain).key)),
   )
 }
 
@@ -179,9 +173,7 @@ interface Conflicts {
 /** Finds new rows that cannot be in one zone with another row. */
 export function findConflicts(candidates: Candidate[], domain: string): Conflicts {
   const sharing = (partOf: (row: ParsedRow) => string) =>
-    [...Map.groupBy(candidates, ({ row }) => partOf(parseRow(row, domain))).values()].filter(
-      ({ length }) => length > 1,
-    )
+    [...Map.groupBy(candidates, ({ row }) => partOf(parseRow(row, domain))).values()].filter(({ length }) => length > 1)
   const conflicts = [
     ...sharing(({ key }) => key).flatMap((same) => pairUp(same, [identical])),
     ...sharing(({ record }) => record.name).flatMap((named) => pairUp(named, rulesOfName)),

@@ -93,18 +93,17 @@ export interface NamedRrset {
 export function namedRrsets(zone: Zone, edit: ZoneEdit): NamedRrset[] {
   const { domain } = zone
   const { records = [], ids = [], updates = [] } = namedBy(edit)
-  const live = new Map(
-    zone.rows.map((row) => parseRow(row, domain).record).map((record) => [record.id, record]),
-  )
+  const live = new Map(zone.rows.map((row) => parseRow(row, domain).record).map((record) => [record.id, record]))
   const old = [...ids, ...updates.map(({ id }) => id)].flatMap((id) => live.get(id) ?? [])
   const renamed = updates.flatMap(({ id, patch }) => {
     const type = live.get(id)?.type
     return type && patch.name !== undefined ? { name: ownerOf(patch.name), type } : []
   })
   const wanted = [...records.map((record) => toRow(record, domain).row), ...renamed]
-  return [...old, ...wanted.filter(({ name }) => validateName(name, domain) === undefined)].map(
-    ({ name, type }) => ({ name, type }),
-  )
+  return [...old, ...wanted.filter(({ name }) => validateName(name, domain) === undefined)].map(({ name, type }) => ({
+    name,
+    type,
+  }))
 }
 
 interface Named {

@@ -18,8 +18,7 @@ export interface Entry {
 }
 
 // In this order: white space, a line end, a comment, a parenthesis, a quoted string, a word, and what is none of these.
-const pattern =
-  /([ \t\r\f\v]+)|(\n)|;([^\n]*)|([()])|"((?:[^"\\\n]|\\[^\n])*)"|((?:[^\s;()"\\]|\\[^\n])+)|[^\n]+/g
+const pattern = /([ \t\r\f\v]+)|(\n)|;([^\n]*)|([()])|"((?:[^"\\\n]|\\[^\n])*)"|((?:[^\s;()"\\]|\\[^\n])+)|[^\n]+/g
 
 // Parsing blocks the event loop. A full zone has 150 records, whose longest text has 157 strings.
 const maxLines = 10_000
@@ -111,6 +110,4 @@ export function quoteText(text: string): string {
 }
 
 const escapeOctet = (octet: string) =>
-  octet === '"' || octet === '\\'
-    ? `\\${octet}`
-    : `\\${String(octet.charCodeAt(0)).padStart(3, '0')}`
+  octet === '"' || octet === '\\' ? `\\${octet}` : `\\${String(octet.charCodeAt(0)).padStart(3, '0')}`

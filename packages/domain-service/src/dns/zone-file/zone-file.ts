@@ -92,10 +92,7 @@ class ZoneFileParser {
     if (this.#skips(type, rest, line) || this.#owner === undefined) return
     const rdata = recordTypeOf(type).parse?.(rest, (name) => this.#qualify(name))
     if (rdata === undefined)
-      return this.#fault(
-        line,
-        `has the type ${type.slice(0, 40)}, which the registrar cannot store`,
-      )
+      return this.#fault(line, `has the type ${type.slice(0, 40)}, which the registrar cannot store`)
     if (typeof rdata === 'string') return this.#fault(line, rdata)
     const name = this.#relative(this.#owner)
     if (name === undefined) return this.#fault(line, `is outside of ${this.#domain}`)
@@ -115,8 +112,7 @@ class ZoneFileParser {
       const text = next.text.toUpperCase()
       const seconds = ttl === undefined ? parseTtl(text) : undefined
       if (seconds === undefined && !['IN', 'CH', 'HS', 'CS'].includes(text)) break
-      if (seconds === undefined && text !== 'IN')
-        this.#fault(line, `is of the class ${text}, not IN`)
+      if (seconds === undefined && text !== 'IN') this.#fault(line, `is of the class ${text}, not IN`)
       ttl ??= seconds
       rest.shift()
     }
@@ -132,9 +128,7 @@ class ZoneFileParser {
       return true
     }
     if (type !== 'NS' || this.#owner !== this.#domain) return false
-    this.#file.warnings.push(
-      `line ${line}: NS of the domain itself is skipped, nameservers are set at the registrar`,
-    )
+    this.#file.warnings.push(`line ${line}: NS of the domain itself is skipped, nameservers are set at the registrar`)
     return true
   }
 
@@ -143,9 +137,7 @@ class ZoneFileParser {
     if (ttl === undefined) return {}
     const bounded = Math.min(Math.max(ttl, 60), 60_000)
     if (bounded !== ttl)
-      this.#file.warnings.push(
-        `line ${line}: TTL ${ttl} is set to ${bounded}, 60 to 60000 is possible`,
-      )
+      this.#file.warnings.push(`line ${line}: TTL ${ttl} is set to ${bounded}, 60 to 60000 is possible`)
     return { ttl: bounded }
   }
 

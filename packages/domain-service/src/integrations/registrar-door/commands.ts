@@ -12,11 +12,7 @@ import type { DomainList } from '../../domain-list/domain-list.ts'
 import { domainNotFound } from '../../errors.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 import { ResponseCache } from '../../registrar/response-cache.ts'
-import type {
-  DomainInfo,
-  Nameservers,
-  Element as RegistrarElement,
-} from '../../registrar/responses.ts'
+import type { DomainInfo, Nameservers, Element as RegistrarElement } from '../../registrar/responses.ts'
 import { type HostContext, readHosts, writeHosts, zoneOf } from './hosts.ts'
 
 /** A caller, and what the commands need. */
@@ -78,10 +74,7 @@ function tldReader(registrar: RegistrarClient): Command['run'] {
 }
 
 /** An element of the registrar without the attributes and children of these names. */
-function toElement(
-  { name, attributes, children, text }: RegistrarElement,
-  hidden: string[] = [],
-): Element {
+function toElement({ name, attributes, children, text }: RegistrarElement, hidden: string[] = []): Element {
   const shown = Object.entries(attributes).filter(([key]) => !hidden.includes(key))
   const content = children.filter((child) => !hidden.includes(child.name))
   const inner = content.length > 0 ? content.map((child) => toElement(child, hidden)) : text

@@ -1,18 +1,6 @@
 import type { ApiTokens, Caller } from '@domains-and-files/auth'
-import {
-  type App,
-  type Clock,
-  delay,
-  HttpError,
-  receiveBody,
-  requestProblem,
-} from '@domains-and-files/http'
-import {
-  type Envelope,
-  errors,
-  Params,
-  renderAnswer,
-} from '@domains-and-files/registrar-sandbox/protocol'
+import { type App, type Clock, delay, HttpError, receiveBody, requestProblem } from '@domains-and-files/http'
+import { type Envelope, errors, Params, renderAnswer } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { registrarBusy } from '../../errors.ts'
 import type { WriteContext } from '../retrying-writer.ts'
@@ -75,9 +63,7 @@ export async function registerRegistrarDoor(app: App, dependencies: Dependencies
   }
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('*', async (request: FastifyRequest) =>
-      parseForm(String(await receiveBody(request))),
-    )
+    scope.addContentTypeParser('*', async (request: FastifyRequest) => parseForm(String(await receiveBody(request))))
     scope.route({
       method: ['GET', 'POST'],
       url,
@@ -103,11 +89,7 @@ function parseForm(text: string): URLSearchParams {
 const paramsOf = ({ url, body }: FastifyRequest) =>
   new Params(new URL(url, 'http://door').searchParams, body instanceof URLSearchParams ? body : [])
 
-async function authenticate(
-  params: Params,
-  request: FastifyRequest,
-  tokens: ApiTokens,
-): Promise<Caller> {
+async function authenticate(params: Params, request: FastifyRequest, tokens: ApiTokens): Promise<Caller> {
   const caller = await tokens.verify(params.require('ApiKey', errors.keyRefused), request.ip)
   request.principal = caller
   return caller

@@ -19,13 +19,7 @@ import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { defaultMxPref, defaultTtl, parseRow, type Row, toRow } from '../../dns/record.ts'
 import type { Zone } from '../../dns/zone.ts'
 import { domainNotFound } from '../../errors.ts'
-import type {
-  Comparison,
-  GivenZone,
-  GivenZones,
-  KnownRecord,
-  KnownZone,
-} from '../../ledger/given-zones.ts'
+import type { Comparison, GivenZone, GivenZones, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import type { RetryingWriter, WriteContext } from '../retrying-writer.ts'
 import { chooseGiven, differenceOf } from './merge.ts'
@@ -49,8 +43,7 @@ export async function readHosts(params: Params, { caller, zones, givenZones }: H
   const submitted = await givenZones.submitted(to)
   const zone = isChanging ? submitted.reduce(withUnfinished, base) : base
   const unlessSame = zone === base ? undefined : knownOf(base, caller)
-  if (hasRole(caller, 'editor'))
-    await givenZones.add(to, { zone: knownOf(zone, caller), base: unlessSame })
+  if (hasRole(caller, 'editor')) await givenZones.add(to, { zone: knownOf(zone, caller), base: unlessSame })
   const spellings = spellingsOf(submitted, domain)
   const hosts = ownRows(zone, caller).map((row) => describeRow(row, domain.name, spellings))
   const { emailType, usesRegistrarDns } = zone
@@ -100,7 +93,9 @@ const describeRow = (row: Row, domain: string, spellings: ReturnType<typeof spel
   // The registrar's own numbers are not kept; clients do not send them back.
   hostId: Number.parseInt(parseRow(row, domain).record.id.slice(0, 7), 16) + 1,
   name: spellings.get(parseRow(row, domain).key) ?? (row.name || '@'),
-  ...{ type: row.type, address: row.address, isDdns: row.dynamic },
+  type: row.type,
+  address: row.address,
+  isDdns: row.dynamic,
   mxPref: row.mxPref || defaultMxPref,
   ttl: row.ttl || defaultTtl,
 })
@@ -126,9 +121,7 @@ export async function writeHosts(params: Params, context: HostContext) {
     const isChange = edit.present.length + edit.absent.length > 0 || edit.emailType !== undefined
     const numbers = indexes.map((index) => rows[index]?.number ?? 0)
     if (isChange)
-      await writer
-        .write(domain, edit, { ...context, maxWaitMs })
-        .catch((error) => throwNamed(error, numbers))
+      await writer.write(domain, edit, { ...context, maxWaitMs }).catch((error) => throwNamed(error, numbers))
     await givenZones.confirm(id, !mayRepeat && isAwaited())
   } catch (error) {
     // After other errors the change may still be made: the zone stays, so that a repeat of the list finds out.
@@ -148,9 +141,7 @@ async function compareWithGiven(
   const choose = (given: GivenZone[]) => chooseGiven(given, submitted, domain.name)
   const compared = await givenZones.replace(to, submitted, choose)
   if (compared?.isUnclear)
-    throw getHostsFirst(
-      'A record of this list, which came before without an answer, was removed since',
-    )
+    throw getHostsFirst('A record of this list, which came before without an answer, was removed since')
   if (compared) return compared
   if (!caller.records && !caller.token?.mayReplace)
     throw getHostsFirst('This token was not given the zone in the last ten minutes')
@@ -159,10 +150,7 @@ async function compareWithGiven(
 }
 
 const getHostsFirst = (reason: string) =>
-  new errors.ErrorResponse(
-    '2016166',
-    `${reason}: call domains.dns.getHosts first, so that records of others are kept`,
-  )
+  new errors.ErrorResponse('2016166', `${reason}: call domains.dns.getHosts first, so that records of others are kept`)
 
 function readRecord({ number, name, type, address, ttl, mxPref }: Submitted, domain: Domain) {
   const bare = name.replace(/(?<=.)\.$/, '')
@@ -192,8 +180,11 @@ function throwNamed(error: unknown, numbers: number[]): never {
 }
 
 const parameters: Record<string, string> = {
-  ...{ name: 'HostName', type: 'RecordType', address: 'Address' },
-  ...{ ttl: 'TTL', mx_pref: 'MXPref' },
+  name: 'HostName',
+  type: 'RecordType',
+  address: 'Address',
+  ttl: 'TTL',
+  mx_pref: 'MXPref',
 }
 
 /**
@@ -204,7 +195,6 @@ export function zoneOf(params: Params, caller: Caller): Domain {
   const sld = params.require('SLD', errors.domainMissing).toLowerCase()
   const tld = params.require('TLD', errors.domainMissing).toLowerCase()
   const domain = readDomain(`${sld}.${tld}`)
-  if (typeof domain === 'object' && !sld.includes('.') && allowsDomain(caller, domain.name))
-    return domain
+  if (typeof domain === 'object' && !sld.includes('.') && allowsDomain(caller, domain.name)) return domain
   throw domainNotFound(`${sld}.${tld}`)
 }

@@ -7,11 +7,7 @@ import type { Comparison, GivenZone, KnownRecord, KnownZone } from '../../ledger
  * share a token cannot be told apart: what one has added, the list of another one must not remove.
  * A list that seems to come again may be that of another process where others read or wrote meanwhile.
  */
-export function chooseGiven(
-  given: GivenZone[],
-  submitted: KnownZone,
-  domain: string,
-): Comparison | undefined {
+export function chooseGiven(given: GivenZone[], submitted: KnownZone, domain: string): Comparison | undefined {
   const list = byKey(submitted, domain)
   const zones = given.map((used) => keyedZoneOf(used, domain))
   const live = latest(zones)
@@ -19,8 +15,7 @@ export function chooseGiven(
   if (!best) return undefined
   const { zone, isRepeat, age } = best
   const before = latest(zones.slice(0, zones.indexOf(zone)))
-  const isGone = (key: string) =>
-    isRepeat && zone.keys.has(key) && !live.has(key) && !before.has(key)
+  const isGone = (key: string) => isRepeat && zone.keys.has(key) && !live.has(key) && !before.has(key)
   // A list that was refused as unclear adds what it has, and removes nothing.
   const rest = select(live, (key) => list.has(key))
   const base =
@@ -38,17 +33,12 @@ export function chooseGiven(
 }
 
 /** The zone that explains the list best, whether the list repeats it, and how many were given after it. */
-function findExplanation(
-  zones: KeyedZone[],
-  { list, live, text }: { list: Keyed; live: Keyed; text: string },
-) {
+function findExplanation(zones: KeyedZone[], { list, live, text }: { list: Keyed; live: Keyed; text: string }) {
   const later = new Set<string>()
   const explanations = zones.toReversed().flatMap((zone, age) => {
     const { used, keys, change } = zone
     const { present, absent } = compare(keys, list)
-    const isRepeat =
-      (used.kind === 'unfinished' || used.kind === 'unanswered') &&
-      JSON.stringify(used.zone) === text
+    const isRepeat = (used.kind === 'unfinished' || used.kind === 'unanswered') && JSON.stringify(used.zone) === text
     // A list with a record, or a value of an RRset, of a later zone was made from that zone or a newer one.
     const own = marksOf(keys)
     const isOutdated = [...marksOf(present)].some((mark) => !own.has(mark) && later.has(mark))
@@ -93,10 +83,7 @@ function keyedZoneOf(used: GivenZone, domain: string): KeyedZone {
 function latest(zones: KeyedZone[]): Keyed {
   const read = zones.findLastIndex(({ used }) => used.kind === 'read')
   const lists = zones.slice(read + 1)
-  return lists.reduce(
-    (live, { change }) => withDifference(live, change),
-    zones[Math.max(read, 0)]?.keys ?? new Map(),
-  )
+  return lists.reduce((live, { change }) => withDifference(live, change), zones[Math.max(read, 0)]?.keys ?? new Map())
 }
 
 /** Records by key. Of records with one key the registrar keeps the first. */
@@ -141,14 +128,12 @@ function certainPart(
   if (!base || (isDone(kind) && !changed.some(isGone))) return zone
   const isDoneNow = (key: string) => {
     const last = zones.findLast(
-      ({ used, change: { present, absent } }) =>
-        used.kind !== 'read' && (present.has(key) || absent.has(key)),
+      ({ used, change: { present, absent } }) => used.kind !== 'read' && (present.has(key) || absent.has(key)),
     )
     return last && (isDone(last.used.kind) || last.keys.has(key) !== keys.has(key))
   }
   const certain = new Map([...byKey(base, domain), ...keys])
-  for (const key of changed)
-    if (isDoneNow(key) && !isGone(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
+  for (const key of changed) if (isDoneNow(key) && !isGone(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
   const emailType = zone.emailType === base.emailType ? zone.emailType : undefined
   return { emailType, records: [...certain.values()] }
 }
@@ -171,6 +156,4 @@ export function differenceOf(base: KnownZone, submitted: KnownZone, domain: stri
 
 // An absent TTL or preference stays as it is.
 const isUnchanged = (known: KnownRecord | undefined, { ttl, mx_pref }: KnownRecord) =>
-  known !== undefined &&
-  (ttl ?? known.ttl) === known.ttl &&
-  (mx_pref ?? known.mx_pref) === known.mx_pref
+  known !== undefined && (ttl ?? known.ttl) === known.ttl && (mx_pref ?? known.mx_pref) === known.mx_pref

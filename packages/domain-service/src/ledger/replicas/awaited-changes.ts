@@ -86,8 +86,7 @@ export class AwaitedChanges {
     } catch (error) {
       // The probe reports a database that is away.
       for (const [id, wait] of waits)
-        if (this.#waits.get(id) === wait && wait.expiresAt <= performance.now())
-          wait.onExpired(error)
+        if (this.#waits.get(id) === wait && wait.expiresAt <= performance.now()) wait.onExpired(error)
     }
   }
 }

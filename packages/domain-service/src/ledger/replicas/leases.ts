@@ -1,13 +1,4 @@
-import {
-  dialect,
-  forUpdate,
-  list,
-  name,
-  now,
-  type Sql,
-  type SqlTransaction,
-  sql,
-} from '@domains-and-files/persistence'
+import { dialect, forUpdate, list, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { leaseLost } from '../../errors.ts'
 import { changesChannel } from '../stored-change.ts'
 

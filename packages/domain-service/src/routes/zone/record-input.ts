@@ -70,9 +70,7 @@ export function editFaults(edit: ZoneEdit, domain: string): Fault[] {
   if (edit.kind === 'setRrset') return rrsetFaults(edit, domain)
   if (edit.kind !== 'batch' && edit.kind !== 'replace') return []
   const isBatch = edit.kind === 'batch'
-  const { records = [], update = [] } = isBatch
-    ? { ...edit, records: edit.add }
-    : { ...edit, update: [] }
+  const { records = [], update = [] } = isBatch ? { ...edit, records: edit.add } : { ...edit, update: [] }
   const isSingle = isBatch && edit.isSingle
   const pointerTo = (list: string, index: number) =>
     isSingle ? singlePointer : (field: Field) => `/${list}/${index}/${field}`
@@ -132,7 +130,5 @@ const singlePointer: Pointer = (field) => (field === 'type' ? '/path/type' : `/$
 function recordFaults(given: Given, domain: string, pointer: Pointer): Fault[] {
   const { name = '_', type = 'TXT', address = '_', ttl, mx_pref } = given
   const { faults } = toRow({ name, type, address, ttl, mx_pref }, domain)
-  return faults.flatMap(([field, message]) =>
-    given[field] === undefined ? [] : { path: pointer(field), message },
-  )
+  return faults.flatMap(([field, message]) => (given[field] === undefined ? [] : { path: pointer(field), message }))
 }

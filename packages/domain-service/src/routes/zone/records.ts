@@ -24,9 +24,7 @@ import { AddedAnswer, describePart, describeWrite, HostRecord } from './zone-sch
 // The router knows the last segment by one name: a type where a record is added, else an id.
 const path = '/api/domains/:domain/dns/hosts/:record'
 const AtRecord = AtDomain.extend({
-  record: z
-    .string()
-    .meta({ description: 'its id, as in the zone', examples: [examples.record.id] }),
+  record: z.string().meta({ description: 'its id, as in the zone', examples: [examples.record.id] }),
 })
 
 const location = {
@@ -40,9 +38,7 @@ const addSchema = {
   summary: 'Add one record; the others stay',
   description: `Addresses by type: ${describeAddresses()}.`,
   params: AtDomain.extend({
-    record: z
-      .string()
-      .meta({ description: 'its type, in any case', enum: [...recordTypes], examples: ['A'] }),
+    record: z.string().meta({ description: 'its type, in any case', enum: [...recordTypes], examples: ['A'] }),
   }),
   errors: [...examples.writeFailures, recordExists(examples.record)],
   ...eachAnswer({
@@ -58,15 +54,13 @@ const addSchema = {
     .meta({ id: 'NewRecord', examples: [{ name: 'hello', address: '192.0.2.10' }] }),
 }
 
-const pathOf = ({ domain }: z.output<typeof AtDomain>, id: string) =>
-  `/api/domains/${domain.name}/dns/hosts/${id}`
+const pathOf = ({ domain }: z.output<typeof AtDomain>, id: string) => `/api/domains/${domain.name}/dns/hosts/${id}`
 
 const getSchema = {
   ...readSchema,
   operationId: 'getRecord',
   summary: 'Read one record',
-  description:
-    'The `ETag` is that of the whole zone: send it as `If-Match` to change what you have read.',
+  description: 'The `ETag` is that of the whole zone: send it as `If-Match` to change what you have read.',
   params: AtRecord,
   errors: [...examples.domainFailures, recordNotFound(examples.record.id)],
   ...readAnswers('The record', HostRecord),

@@ -7,15 +7,7 @@ import { findRrset, toRrsets } from '../../dns/zone.ts'
 import { rrsetNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import * as examples from '../openapi-examples.ts'
-import {
-  EmailType,
-  faultsOf,
-  RecordType,
-  type RequestOf,
-  recordFields,
-  TypeFilter,
-  text,
-} from './record-input.ts'
+import { EmailType, faultsOf, RecordType, type RequestOf, recordFields, TypeFilter, text } from './record-input.ts'
 import {
   AtDomain,
   accepted,
@@ -102,8 +94,7 @@ const setSchema = {
   ...writeSchema,
   operationId: 'setRrset',
   summary: 'Set all records of one name and type',
-  description:
-    'Idempotent: where the RRset is so already, nothing is written. What GET returns can be sent back.',
+  description: 'Idempotent: where the RRset is so already, nothing is written. What GET returns can be sent back.',
   params: AtRrset,
   requestHeaders: { ...examples.writeHeaders, ...examples.createsOnly },
   ...eachAnswer({
@@ -134,8 +125,7 @@ function requireSameRrset(
     ...(body.name === undefined || ownerOf(body.name) === ownerOf(name) ? [] : ['/name']),
     ...(body.type === undefined || body.type.toUpperCase() === type ? [] : ['/type']),
   ]
-  if (faults.length > 0)
-    throw validationFailed(faults.map((path) => ({ path, message: 'differs from the path' })))
+  if (faults.length > 0) throw validationFailed(faults.map((path) => ({ path, message: 'differs from the path' })))
 }
 
 const removeSchema = {
@@ -162,7 +152,8 @@ export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
       (name === undefined || rrset.name === ownerOf(name)) &&
       (type === undefined || rrset.type === type)
     return readZone(request, reply, zones, (zone) => ({
-      ...{ domain: zone.domain, rrsets: toRrsets(zone).filter(isWanted) },
+      domain: zone.domain,
+      rrsets: toRrsets(zone).filter(isWanted),
     }))
   })
   app.get(path, { config: read, schema: getSchema }, async (request, reply) => {

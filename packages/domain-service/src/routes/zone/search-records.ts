@@ -25,8 +25,7 @@ const searchSchema = {
   tags: ['records'],
   querystring: z.strictObject({
     search: z.string('must be given once').max(255).optional().meta({
-      description:
-        'words that full name, type and value together contain, in any case, Unicode or A-labels',
+      description: 'words that full name, type and value together contain, in any case, Unicode or A-labels',
     }),
     type: TypeFilter,
     domain: DomainName.optional().meta({ description: 'only of this domain' }),
@@ -74,8 +73,7 @@ export function registerRecordSearch(app: App, { domains, knownZones }: Dependen
         if (visible.length > 0) zones_searched += 1
         for (const each of visible) {
           if ((query.type && each.type !== query.type) || !hasWords(each, domain, words)) continue
-          if (found >= first && found < end)
-            records.push({ domain, ...each, read_at: new Date(readAt).toISOString() })
+          if (found >= first && found < end) records.push({ domain, ...each, read_at: new Date(readAt).toISOString() })
           found += 1
         }
       }

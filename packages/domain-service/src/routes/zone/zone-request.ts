@@ -1,11 +1,5 @@
 import { allowsDomain, type Caller, callerOf, requireWithinRecords } from '@domains-and-files/auth'
-import {
-  type App,
-  afterQuery,
-  eachAnswer,
-  isCurrent,
-  validationFailed,
-} from '@domains-and-files/http'
+import { type App, afterQuery, eachAnswer, isCurrent, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { readDomain } from '../../dns/domain-name.ts'
@@ -38,8 +32,7 @@ export const DomainName = domainOfText
 export const AtDomain = z.strictObject({
   domain: domainOfText.meta({
     type: 'string',
-    description:
-      'the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record',
+    description: 'the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record',
     examples: [examples.domain],
   }),
 })
@@ -121,10 +114,7 @@ export function setAgeHeader(reply: FastifyReply, cached: { age: number; stale: 
 }
 
 const flag = (description: string) =>
-  z
-    .stringbool({ error: 'must be true or false' })
-    .default(false)
-    .meta({ type: 'boolean', description })
+  z.stringbool({ error: 'must be true or false' }).default(false).meta({ type: 'boolean', description })
 
 /** Maximum bytes of a body with many records: 150 of 2500 characters, each escaped in JSON as two surrogates. */
 export const zoneBodyLimit = 5 * 1024 * 1024
@@ -186,7 +176,10 @@ export async function writeZone<Answer>(
   const caller = callerOf(request)
   const mode = modeOf(request, caller)
   const given = {
-    ...{ domain: domain.name, edit, force: query.force, requestId },
+    domain: domain.name,
+    edit,
+    force: query.force,
+    requestId,
     ifMatch: headers['if-match'],
     ifNoneMatch: createsOnly.has(edit.kind) ? headers['if-none-match'] : undefined,
     idempotencyKey: idempotencyKeyOf(headers['idempotency-key']),
@@ -206,9 +199,7 @@ export async function writeZone<Answer>(
       return describeChange(stored, { caller, zones: known })
     }
     const dryRun = mode === 'dry run'
-    const result = await (dryRun
-      ? zones.preview(domain, change)
-      : zones.queue.write(domain, change))
+    const result = await (dryRun ? zones.preview(domain, change) : zones.queue.write(domain, change))
     reply.header('etag', etagOf(result.zone))
     return describe(result, { caller, dryRun })
   } catch (error) {
@@ -225,10 +216,7 @@ function modeOf({ query, headers }: WriteRequest, caller: Caller) {
 }
 
 // Rights first: another fault would reveal records that the token may not read. They are checked again on the live zone.
-function checkEdit(
-  edit: ZoneEdit,
-  { domain, caller, isAsync }: { domain: string; caller: Caller; isAsync: boolean },
-) {
+function checkEdit(edit: ZoneEdit, { domain, caller, isAsync }: { domain: string; caller: Caller; isAsync: boolean }) {
   const zone = { domain, usesRegistrarDns: true, emailType: undefined, rows: [] }
   const limits = caller.records
   if (limits) requireWithinRecords(limits, namedRrsets(zone, edit))

@@ -13,9 +13,7 @@ export const HostRecord = z
   .object({
     id: z.string().meta({ description: '12 hex digits, from name, type, address and mx_pref' }),
     name: z.string().meta({ description: '@ for the domain itself', examples: ['www'] }),
-    type: z
-      .string()
-      .meta({ description: `one of ${recordTypes.join(', ')}; others can be read, not written` }),
+    type: z.string().meta({ description: `one of ${recordTypes.join(', ')}; others can be read, not written` }),
     address: z.string().meta({ examples: ['192.0.2.10'] }),
     ttl: z.int().meta({ description: 'seconds' }),
     mx_pref: z.int().optional().meta({ description: 'MX records only' }),
@@ -34,8 +32,7 @@ export const ZoneAnswer = z
   .object({
     domain: z.string(),
     uses_registrar_dns: z.boolean().meta({
-      description:
-        'false: the domain uses other nameservers, so its records cannot be written here',
+      description: 'false: the domain uses other nameservers, so its records cannot be written here',
     }),
     email_type: z
       .string()
@@ -56,19 +53,14 @@ export const WrittenAnswer = ZoneAnswer.extend({
   dry_run: z.literal(true).optional().meta({ description: 'nothing was written' }),
   verified,
   changes: Changes,
-  warnings: z
-    .array(z.string())
-    .meta({ description: 'what the write lost, and what to know of it' }),
+  warnings: z.array(z.string()).meta({ description: 'what the write lost, and what to know of it' }),
 }).meta({ id: 'WrittenZone', examples: [{ ...exampleZone, changes, warnings: [] }] })
 
 /** The fields beside the record or RRset in the response to a write of it. */
 export const outcomeFields = {
   dry_run: z.literal(true).optional().meta({ description: 'nothing was written' }),
   verified,
-  warnings: z
-    .array(z.string())
-    .optional()
-    .meta({ description: 'what the write lost, and what to know of it' }),
+  warnings: z.array(z.string()).optional().meta({ description: 'what the write lost, and what to know of it' }),
 }
 
 export const AddedAnswer = HostRecord.extend(outcomeFields).meta({
@@ -126,11 +118,7 @@ export const describeWrite = (result: WriteResult, answering: Answering) => ({
 })
 
 /** One record or RRset after a write of it. Marks a dry run, and a write that is not verified yet. */
-export function describePart<Part>(
-  part: Part,
-  { verified, warnings }: WriteResult,
-  { dryRun, caller }: Answering,
-) {
+export function describePart<Part>(part: Part, { verified, warnings }: WriteResult, { dryRun, caller }: Answering) {
   const visible = visibleWarnings(warnings, caller)
   return {
     ...part,
@@ -149,10 +137,7 @@ export const isRecordLimited = ({ records, readsAll }: Rights) => records !== un
 export const visibleRecords = <Named extends { name: string; type: string }>(
   records: Named[],
   caller: Rights,
-): Named[] =>
-  isRecordLimited(caller)
-    ? records.filter(({ name, type }) => mayReadRrset(caller, name, type))
-    : records
+): Named[] => (isRecordLimited(caller) ? records.filter(({ name, type }) => mayReadRrset(caller, name, type)) : records)
 
 /** The texts of warnings, without those about records that the caller may not read. */
 export const visibleWarnings = (warnings: Warning[], caller: Rights): string[] =>

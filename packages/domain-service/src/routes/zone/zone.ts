@@ -61,15 +61,9 @@ const replaceSchema = {
 
 const ZonePatch = z
   .strictObject({
-    remove: z
-      .array(text, 'must be a list of ids')
-      .optional()
-      .meta({ description: 'ids of records' }),
+    remove: z.array(text, 'must be a list of ids').optional().meta({ description: 'ids of records' }),
     update: z
-      .array(
-        z.strictObject({ ...patchFields, id: text }),
-        'must be a list of changes, each with the id of its record',
-      )
+      .array(z.strictObject({ ...patchFields, id: text }), 'must be a list of changes, each with the id of its record')
       .optional(),
     add: Records.optional(),
     email_type: EmailType.optional(),
@@ -97,7 +91,9 @@ const patchSchema = {
 }
 
 const replacementOf = ({ body }: RequestOf<typeof replaceSchema>): ZoneEdit => ({
-  ...{ kind: 'replace', records: body.hosts, emailType: body.email_type },
+  kind: 'replace',
+  records: body.hosts,
+  emailType: body.email_type,
 })
 
 function patchOf({ body }: RequestOf<typeof patchSchema>): ZoneEdit {
@@ -169,8 +165,7 @@ export async function registerZoneFileRoutes(app: App, zones: ZoneWriter) {
     scope.put(filePath, { ...write, schema: putFileSchema }, async (request, reply) => {
       const { warnings, ...file } = parseZoneFile(request.body, request.params.domain.name)
       // A file that lost its content would delete every record.
-      if (file.records.length === 0)
-        throw malformedBody('The zone file has no record: delete records by other routes')
+      if (file.records.length === 0) throw malformedBody('The zone file has no record: delete records by other routes')
       const edit = { kind: 'replace', ...file } as const
       return writeZone(request, reply, { zones, edit }, (result, answering) =>
         describeWrite({ ...result, warnings: [...warnings, ...result.warnings] }, answering),

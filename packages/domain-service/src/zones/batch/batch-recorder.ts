@@ -1,11 +1,5 @@
 import type { Caller } from '@domains-and-files/auth'
-import {
-  type Clock,
-  databaseProblem,
-  type HttpError,
-  type Logger,
-  slices,
-} from '@domains-and-files/http'
+import { type Clock, databaseProblem, type HttpError, type Logger, slices } from '@domains-and-files/http'
 import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../../dns/domain-name.ts'
 import type { Zone } from '../../dns/zone.ts'
@@ -112,8 +106,7 @@ export class BatchRecorder {
     try {
       // The registrar has the zone: a failing ledger must not turn a done write into a failed one.
       if (performance.now() - this.#awayAt < awayMs) version = undefined
-      else if (send)
-        version = await ledger.endSend({ id: send.id, domain: name }, recorded(send, ends))
+      else if (send) version = await ledger.endSend({ id: send.id, domain: name }, recorded(send, ends))
       else if (ends.length > 0) await ledger.endChanges(name, ends, ends.every(isForgettable))
     } catch (error) {
       this.fail(error)
@@ -189,7 +182,11 @@ export function failed(write: QueuedChange, error: unknown): WriteEnd {
 
 /** The end of a write that a later one has made pointless. */
 export const superseded = (write: QueuedChange): WriteEnd => ({
-  ...{ write, id: write.id, status: 'cancelled', isUnsent: true, releaseKey: true },
+  write,
+  id: write.id,
+  status: 'cancelled',
+  isUnsent: true,
+  releaseKey: true,
   error: changeSuperseded(write.id),
 })
 

@@ -19,21 +19,8 @@ import {
   superseded,
   unsent,
 } from './batch-recorder.ts'
-import {
-  findLateWrite,
-  findRepair,
-  type LateRepair,
-  readCurrent,
-  withoutRepaired,
-} from './current-zone.ts'
-import {
-  evaluateWrites,
-  findDone,
-  findOwners,
-  isChange,
-  takeSuperseded,
-  withPresentRights,
-} from './evaluate-write.ts'
+import { findLateWrite, findRepair, type LateRepair, readCurrent, withoutRepaired } from './current-zone.ts'
+import { evaluateWrites, findDone, findOwners, isChange, takeSuperseded, withPresentRights } from './evaluate-write.ts'
 import { resolveOpenSend } from './open-sends.ts'
 import { RegistrarZone } from './registrar-zone.ts'
 import { type Attempt, isAboutContent, separate } from './separate.ts'
@@ -164,9 +151,7 @@ export class Batch {
     // A superseded write whose later writes all failed waits for the next batch.
     for (const [write, later] of this.#superseded) {
       const isPointless = later.some((each) => !this.#recorder.undone.has(each))
-      await this.#recorder.end([
-        isPointless ? superseded(write) : failed(write, zoneKeepsChanging()),
-      ])
+      await this.#recorder.end([isPointless ? superseded(write) : failed(write, zoneKeepsChanging())])
     }
   }
 

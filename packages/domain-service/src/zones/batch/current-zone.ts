@@ -1,13 +1,7 @@
 import { type Clock, delay } from '@domains-and-files/http'
 import { parseRow, type Row } from '../../dns/record.ts'
 import { differenceOf, isParking, isSameRows, type Zone } from '../../dns/zone.ts'
-import type {
-  ChangeRequest,
-  DomainSends,
-  LateSend,
-  QueuedChange,
-  RecentSend,
-} from '../../ledger/ledger.ts'
+import type { ChangeRequest, DomainSends, LateSend, QueuedChange, RecentSend } from '../../ledger/ledger.ts'
 
 // Which of the zones that the registrar shows is the current one, and how zones are compared.
 
@@ -84,8 +78,7 @@ export function ageOf(zone: Zone, recent: RecentSend[]): number {
 export function isSame(found: Zone, wanted: Zone): boolean {
   const { domain } = found
   // The registrar adds its parking records to an empty zone.
-  const rows =
-    wanted.rows.length === 0 ? found.rows.filter((row) => !isParking(row, domain)) : found.rows
+  const rows = wanted.rows.length === 0 ? found.rows.filter((row) => !isParking(row, domain)) : found.rows
   return isSameRows(rows, wanted.rows, domain) && isSameEmailType(found.emailType, wanted.emailType)
 }
 

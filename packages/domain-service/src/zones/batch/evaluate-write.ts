@@ -1,10 +1,4 @@
-import {
-  allowsDomain,
-  type Caller,
-  hasRole,
-  type RecordLimit,
-  requireWithinRecords,
-} from '@domains-and-files/auth'
+import { allowsDomain, type Caller, hasRole, type RecordLimit, requireWithinRecords } from '@domains-and-files/auth'
 import { HttpError, includesTag, readIfMatch, slices } from '@domains-and-files/http'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { namedRrsets, type ZoneEdit } from '../../dns/edits/zone-edit.ts'
@@ -59,8 +53,7 @@ export interface WriteResult {
 }
 
 /** Whether this write changes the zone. */
-export const isChange = ({ before, after }: Pick<EvaluatedWrite, 'before' | 'after'>) =>
-  after !== before
+export const isChange = ({ before, after }: Pick<EvaluatedWrite, 'before' | 'after'>) => after !== before
 
 /**
  * The write with the present rights of its author, which may have ended since an asynchronous change was accepted.
@@ -153,8 +146,7 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
     throw changeOutdated(reason)
   }
   if (recordLimits) demandNamedWithinLimits(recordLimits, before, request.edit)
-  if (request.ifMatch !== undefined || request.ifNoneMatch !== undefined)
-    demandPreconditions(request, before)
+  if (request.ifMatch !== undefined || request.ifNoneMatch !== undefined) demandPreconditions(request, before)
   if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
   const wanted = applyEdit(before, request.edit)
   const delta = differenceOf(before, wanted)
@@ -171,10 +163,7 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
 }
 
 /** The effect of a proposal on this zone; `reason`: why it would be refused, so that it has no effect. */
-export function evaluateProposal(
-  request: ChangeRequest,
-  before: Zone,
-): { effect: ChangeEffect; reason?: string } {
+export function evaluateProposal(request: ChangeRequest, before: Zone): { effect: ChangeEffect; reason?: string } {
   try {
     return { effect: evaluateWrite({ ...request, approved: undefined }, before) }
   } catch (error) {
@@ -209,15 +198,10 @@ function demandWithinLimits(limits: RecordLimit[], domain: string, effect: Delta
   if (effect.emailType !== undefined) throw emailTypeForbidden()
 }
 
-function withoutUnsupported(
-  before: Zone,
-  wanted: Zone,
-  { force, recordLimits }: ChangeRequest,
-): Zone {
+function withoutUnsupported(before: Zone, wanted: Zone, { force, recordLimits }: ChangeRequest): Zone {
   const lost = [...before.rows, ...wanted.rows].filter((row) => !isWritable(row))
   if (lost.length === 0) return wanted
-  if (!force)
-    throw unsupportedRecords([...new Set(lost)].map((row) => parseRow(row, before.domain).record))
+  if (!force) throw unsupportedRecords([...new Set(lost)].map((row) => parseRow(row, before.domain).record))
   if (recordLimits) throw forceForbidden()
   return { ...wanted, rows: wanted.rows.filter(isWritable) }
 }
@@ -233,12 +217,8 @@ function warningsOf(before: Zone, after: Zone, twins: Row[]): Warning[] {
       .filter((row) => !isWritable(row))
       .map((row) => about(row, "was removed: the registrar's API does not accept its type")),
     ...twins.map((row) => about(row, 'is there more than once: the registrar keeps one of them')),
-    ...after.rows
-      .filter((row) => row.dynamic)
-      .map((row) => about(row, 'loses its dynamic-DNS flag')),
-    ...(after.rows.length === 0
-      ? ['the zone is now empty: the registrar may add its parking records']
-      : []),
+    ...after.rows.filter((row) => row.dynamic).map((row) => about(row, 'loses its dynamic-DNS flag')),
+    ...(after.rows.length === 0 ? ['the zone is now empty: the registrar may add its parking records'] : []),
     ...(before.emailType !== after.emailType
       ? [`the email type is now ${after.emailType}, it was ${before.emailType ?? 'not set'}`]
       : []),
@@ -269,11 +249,8 @@ export function findDone(evaluated: EvaluatedWrite[], outcome: WriteOutcome): Ev
   const isForeign = subtract(missing, added, domain).length > 0
   const mangled = subtract(unexpected, removed, domain).length
   if (isForeign || mangled > missing.length || outcome.found.emailType !== last.emailType) return []
-  const isDisjoint = (rows: Row[], others: Row[]) =>
-    subtract(rows, others, domain).length === rows.length
-  return changing.filter(
-    (each) => isDisjoint(each.added, missing) && isDisjoint(each.removed, unexpected),
-  )
+  const isDisjoint = (rows: Row[], others: Row[]) => subtract(rows, others, domain).length === rows.length
+  return changing.filter((each) => isDisjoint(each.added, missing) && isDisjoint(each.removed, unexpected))
 }
 
 /** The writes that added the rows at these places of the zone that was sent. */

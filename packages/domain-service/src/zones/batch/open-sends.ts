@@ -28,11 +28,7 @@ export async function resolveOpenSend(send: OpenSend, zone: Zone, options: Optio
   log.info({ domain: zone.domain, send: send.id, state: outcome.state }, 'open write resolved')
 }
 
-async function outcomeOf(
-  send: OpenSend,
-  zone: Zone,
-  { ledger, clock }: Options,
-): Promise<SendOutcome | undefined> {
+async function outcomeOf(send: OpenSend, zone: Zone, { ledger, clock }: Options): Promise<SendOutcome | undefined> {
   const unanswered = send.state === 'open' ? 1 : 0
   if (isSame(zone, send.zone)) {
     const changes = send.changes.map((change) => confirmed(change))
@@ -43,8 +39,7 @@ async function outcomeOf(
     // The registrar may still carry it out, or show it later.
     if (isYoung && send.state === 'unknown') return undefined
     // Reported as done, but not to be seen: what it repaired is repaired again, and its changes are told of later.
-    if (isYoung && send.state === 'unverified')
-      return { state: 'unknown', unanswered: 1, changes: [] }
+    if (isYoung && send.state === 'unverified') return { state: 'unknown', unanswered: 1, changes: [] }
     const changes = send.changes.map(
       (change): ChangeOutcome =>
         send.state === 'open' && change.is_async
@@ -84,9 +79,7 @@ function notConfirmed(change: StoredChange, send: OpenSend, zone: Zone): ChangeO
     id: change.id,
     status: 'unconfirmed',
     // The problem that the client got, or the one known now.
-    error: change.problem
-      ? fromStoredProblem(change.problem)
-      : writeNotConfirmed(detailOf(send, zone)),
+    error: change.problem ? fromStoredProblem(change.problem) : writeNotConfirmed(detailOf(send, zone)),
     // No client got an answer, so a repeated request must be carried out.
     releaseKey: send.state === 'open',
   }

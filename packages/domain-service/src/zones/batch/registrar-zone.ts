@@ -96,8 +96,7 @@ export class RegistrarZone implements Disposable {
 
   // Compared late: changes made outside can be told from our own send only once its outcome is recorded.
   #compareReadBacks() {
-    for (const [zone, readAt] of this.#readBacks.splice(0))
-      this.#options.registrar.onZone(zone, readAt)
+    for (const [zone, readAt] of this.#readBacks.splice(0)) this.#options.registrar.onZone(zone, readAt)
   }
 
   /** The email type by getInfo; undefined where that does not say. */
@@ -121,12 +120,10 @@ export class RegistrarZone implements Disposable {
       const sent = await this.#send(write)
       if ('error' in sent) return endUnsent(sent, { ...write, unanswered })
       const { failure } = sent
-      if (!failure && !this.#options.verify)
-        return { state: 'settled', found: write.after, unanswered }
+      if (!failure && !this.#options.verify) return { state: 'settled', found: write.after, unanswered }
       if (failure && isRefusal(failure)) {
         const outcome = await this.#examineRefusal(write, failure)
-        if (failure.kind !== 'busy' || outcome.state !== 'refused')
-          return { ...outcome, unanswered }
+        if (failure.kind !== 'busy' || outcome.state !== 'refused') return { ...outcome, unanswered }
         const retry = unanswered === 0 ? { zone: outcome.shown } : {}
         return endUnsent({ error: failure, retry }, { ...write, unanswered })
       }
@@ -232,8 +229,7 @@ export class RegistrarZone implements Disposable {
 }
 
 const neverCarriedOut = ({ before }: Write) => {
-  const detail =
-    'The registrar did not carry out the change, which was sent twice: the zone is as it was'
+  const detail = 'The registrar did not carry out the change, which was sent twice: the zone is as it was'
   return { state: 'unknown' as const, error: writeNotConfirmed(detail), found: before }
 }
 
@@ -241,15 +237,11 @@ const neverCarriedOut = ({ before }: Write) => {
 const isRefusal = ({ kind }: CallFailed) => kind === 'refused' || kind === 'busy' || kind === 'auth'
 
 // A send that never left changes nothing, unless one before it got no answer: that may still be carried out.
-function endUnsent(
-  { error, retry }: Unsent,
-  { unanswered, after }: Write & { unanswered: number },
-): WriteOutcome {
+function endUnsent({ error, retry }: Unsent, { unanswered, after }: Write & { unanswered: number }): WriteOutcome {
   if (unanswered === 0) return { state: 'unsent', error, retry, unanswered }
   const { zone } = retry ?? {}
   if (!zone) {
-    const detail =
-      'The registrar did not answer, and the change could not be sent again: read the zone'
+    const detail = 'The registrar did not answer, and the change could not be sent again: read the zone'
     return { state: 'unknown', error: writeNotConfirmed(detail, error), unanswered }
   }
   if (isSame(zone, after)) return { ...written(zone, after), unanswered: 0 }
@@ -273,7 +265,6 @@ function notReadBack(
   { failure, cause }: { failure: CallFailed | undefined; cause: unknown },
 ): Ending {
   if (!failure) return { state: 'unverified', found: after }
-  const detail =
-    'The change was sent, but the zone could not be read back: read it before you try again'
+  const detail = 'The change was sent, but the zone could not be read back: read it before you try again'
   return { state: 'unknown', error: writeNotConfirmed(detail, cause) }
 }

@@ -16,8 +16,7 @@ export interface Refusal {
 export type Attempt = Refusal | 'done' | 'failed'
 
 /** Whether the registrar refused what was sent, so that other writes of the batch may pass without it. */
-export const isAboutContent = (error: HttpError) =>
-  ['registrar_rejected', 'too_many_records'].includes(error.code)
+export const isAboutContent = (error: HttpError) => ['registrar_rejected', 'too_many_records'].includes(error.code)
 
 interface Steps {
   /** Sends writes together and settles them, unless the registrar refuses what they contain. */
@@ -44,8 +43,7 @@ async function isolate(refusal: Refusal, steps: Steps): Promise<QueuedChange[]> 
   let suspects = refusal.writes
   let cleared: QueuedChange[] = []
   while (suspects.length > 1) {
-    if (latest && latest.named.length > 0)
-      return [...(await refuseNamed(latest, steps)), ...cleared]
+    if (latest && latest.named.length > 0) return [...(await refuseNamed(latest, steps)), ...cleared]
     const middle = Math.ceil(suspects.length / 2)
     const [first, second] = [suspects.slice(0, middle), suspects.slice(middle)]
     const attempt = await steps.attempt(first)

@@ -11,8 +11,7 @@ const idOf = (of: Row) => parseRow(of, 'example.com').record.id
 const update = (of: Row, patch: RecordPatch, live: Zone) =>
   applyEdit(live, { kind: 'batch', update: [{ id: idOf(of), patch }], isSingle: true })
 
-const batch = (edit: Omit<BatchEdit, 'kind'>, live: Zone) =>
-  applyEdit(live, { kind: 'batch', ...edit })
+const batch = (edit: Omit<BatchEdit, 'kind'>, live: Zone) => applyEdit(live, { kind: 'batch', ...edit })
 
 const mx = row('@', 'MX', 'mx.example.net.', { ttl: '300', mxPref: '20' })
 const alias = row('a', 'CNAME', 'Host.Example.net', { ttl: '300' })
@@ -98,11 +97,7 @@ test('a batch removes, updates and adds in one edit', () => {
     live,
   )
 
-  expect(after.rows).toEqual([
-    www,
-    { ...mx, mxPref: '5' },
-    row('new', 'A', '192.0.2.8', { ttl: '60' }),
-  ])
+  expect(after.rows).toEqual([www, { ...mx, mxPref: '5' }, row('new', 'A', '192.0.2.8', { ttl: '60' })])
 })
 
 test('a batch may add a record in place of a removed one, with the TTL of that if none is given', () => {
@@ -119,10 +114,7 @@ test('a batch may add a record in place of a removed one, with the TTL of that i
     live,
   )
 
-  expect(after.rows.map(({ name, type, ttl }) => `${name} ${type} ${ttl}`)).toEqual([
-    'www CNAME 1800',
-    'x A 1800',
-  ])
+  expect(after.rows.map(({ name, type, ttl }) => `${name} ${type} ${ttl}`)).toEqual(['www CNAME 1800', 'x A 1800'])
 })
 
 test('a batch names every fault by its pointer', () => {
@@ -185,11 +177,7 @@ test.each([
   ['CNAME beside A', www, { name: 'www', type: 'CNAME', address: 'a.example.net' }],
   ['A beside CNAME', alias, { name: 'A', type: 'A', address: '192.0.2.1' }],
   ['ALIAS beside A', www, { name: 'www', type: 'ALIAS', address: 'a.example.net' }],
-  [
-    'second redirect',
-    row('r', 'URL', 'http://a.example/'),
-    { name: 'r', type: 'FRAME', address: 'http://b.example/' },
-  ],
+  ['second redirect', row('r', 'URL', 'http://a.example/'), { name: 'r', type: 'FRAME', address: 'http://b.example/' }],
   ['second MXE', row('@', 'MXE', '192.0.2.1'), { name: '@', type: 'MXE', address: '192.0.2.2' }],
 ])('%s of a live record is record_conflict and names that record', (_name, live, record) => {
   const failure = failureOf(() =>

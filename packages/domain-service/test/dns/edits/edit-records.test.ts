@@ -8,8 +8,7 @@ import { failureOf, oddRows, row, www, zone } from '../../support/zones.ts'
 const add = (record: RecordInput, live: Zone, emailType?: string) =>
   applyEdit(live, { kind: 'batch', add: [record], emailType, isSingle: true })
 
-const remove = (id: string, live: Zone) =>
-  applyEdit(live, { kind: 'batch', remove: [id], isSingle: true })
+const remove = (id: string, live: Zone) => applyEdit(live, { kind: 'batch', remove: [id], isSingle: true })
 
 test('a record beside odd rows is added: their faults are not its own', () => {
   fc.assert(

@@ -4,8 +4,7 @@ import type { SetRrsetEdit } from '../../../src/dns/edits/zone-edit.ts'
 import { findRrset, toRrsets, type Zone } from '../../../src/dns/zone.ts'
 import { failureOf, row, www, zone } from '../../support/zones.ts'
 
-const set = (edit: Omit<SetRrsetEdit, 'kind'>, live: Zone) =>
-  applyEdit(live, { kind: 'setRrset', ...edit })
+const set = (edit: Omit<SetRrsetEdit, 'kind'>, live: Zone) => applyEdit(live, { kind: 'setRrset', ...edit })
 
 const mails = [
   row('@', 'MX', 'mx2.example.net.', { mxPref: '20', ttl: '600' }),
@@ -42,10 +41,7 @@ test('an RRset is set: values that are there keep their rows, others go', () => 
 test('the same RRset again changes nothing', () => {
   const live = zone(mails, 'MX')
 
-  const after = set(
-    { name: '@', type: 'MX', values: ['10 MX1.example.net.', '20 mx2.example.net'] },
-    live,
-  )
+  const after = set({ name: '@', type: 'MX', values: ['10 MX1.example.net.', '20 mx2.example.net'] }, live)
 
   expect(after).toBe(live)
 })
@@ -64,10 +60,7 @@ test.each([
   ['is 1800 where none stays', ['.9'], ['1800']],
 ])('without ttl, a new value %s', (_name, hosts, ttls) => {
   const values = hosts.map((host) => `192.0.2${host}`)
-  const live = zone([
-    row('www', 'A', '192.0.2.1', { ttl: '60' }),
-    row('www', 'A', '192.0.2.2', { ttl: '300' }),
-  ])
+  const live = zone([row('www', 'A', '192.0.2.1', { ttl: '60' }), row('www', 'A', '192.0.2.2', { ttl: '300' })])
 
   expect(set({ name: 'www', type: 'A', values }, live).rows.map(({ ttl }) => ttl)).toEqual(ttls)
 })
@@ -101,9 +94,10 @@ test.each([
 })
 
 test('an RRset that cannot be beside a live record is record_conflict', () => {
-  expect(
-    failureOf(() => set({ name: 'www', type: 'CNAME', values: ['a.example.net'] }, zone([www]))),
-  ).toMatchObject({ status: 409, code: 'record_conflict' })
+  expect(failureOf(() => set({ name: 'www', type: 'CNAME', values: ['a.example.net'] }, zone([www])))).toMatchObject({
+    status: 409,
+    code: 'record_conflict',
+  })
 })
 
 test('an RRset is removed whole, and removing it again changes nothing', () => {
@@ -118,7 +112,5 @@ test('an RRset is removed whole, and removing it again changes nothing', () => {
 test('an RRset of a name that no record can have is removed where the panel made it', () => {
   const odd = row('-odd', 'A', '192.0.2.9')
 
-  expect(
-    applyEdit(zone([odd, www]), { kind: 'removeRrset', name: '-ODD', type: 'A' }).rows,
-  ).toEqual([www])
+  expect(applyEdit(zone([odd, www]), { kind: 'removeRrset', name: '-ODD', type: 'A' }).rows).toEqual([www])
 })

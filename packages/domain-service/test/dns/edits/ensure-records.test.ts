@@ -57,9 +57,7 @@ test('a record may take the place of an absent one', () => {
 test('a present record that the rules forbid is refused by its pointer', () => {
   const present = [challenge, { name: 'www', type: 'A', address: 'x' }]
 
-  expect(failureOf(() => ensure({ present }, zone([]))).errors).toMatchObject([
-    { path: '/present/1/address' },
-  ])
+  expect(failureOf(() => ensure({ present }, zone([]))).errors).toMatchObject([{ path: '/present/1/address' }])
 })
 
 const records = fc.uniqueArray(

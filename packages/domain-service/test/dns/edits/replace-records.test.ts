@@ -71,11 +71,7 @@ test.each([
     [row('a', 'CNAME', 'b.example.net'), row('A', 'CNAME', 'B.example.net.', { ttl: '60' })],
     ['/hosts/0/name', '/hosts/1/name'],
   ],
-  [
-    'CNAME beside TXT',
-    [row('a', 'CNAME', 'b.example.net'), row('a', 'TXT', 'x')],
-    ['/hosts/0/name', '/hosts/1/name'],
-  ],
+  ['CNAME beside TXT', [row('a', 'CNAME', 'b.example.net'), row('a', 'TXT', 'x')], ['/hosts/0/name', '/hosts/1/name']],
   [
     'two CNAMEs at a name',
     [row('a', 'CNAME', 'b.example.net'), row('a', 'CNAME', 'c.example.net')],
@@ -96,21 +92,13 @@ test.each([
     [row('a', 'URL', 'http://b.example'), row('a', 'FRAME', 'http://c.example')],
     ['/hosts/0/name', '/hosts/1/name'],
   ],
-  [
-    'two MXE',
-    [row('@', 'MXE', '192.0.2.1'), row('@', 'MXE', '192.0.2.2')],
-    ['/hosts/0/type', '/hosts/1/type'],
-  ],
+  ['two MXE', [row('@', 'MXE', '192.0.2.1'), row('@', 'MXE', '192.0.2.2')], ['/hosts/0/type', '/hosts/1/type']],
   [
     'MX beside MXE',
     [row('@', 'MX', 'mx.example.net'), row('@', 'MXE', '192.0.2.2')],
     ['/hosts/0/type', '/hosts/1/type'],
   ],
-  [
-    '151 records',
-    Array.from({ length: 151 }, (_, n) => row(`h${n}`, 'A', '192.0.2.1')),
-    ['/hosts'],
-  ],
+  ['151 records', Array.from({ length: 151 }, (_, n) => row(`h${n}`, 'A', '192.0.2.1')), ['/hosts']],
 ])('a list with %s is refused', (_name, rows, paths) => {
   const drafts = rows.map(({ name, type, address, ttl }) => ({
     name,
@@ -172,9 +160,7 @@ test('a new TTL keeps the MX preference, and a new preference the TTL', () => {
   const record = { name: '@', type: 'MX', address: 'mx.example.net' }
 
   expect(replace([{ ...record, ttl: 60 }], zone([mx], 'MX')).rows).toEqual([{ ...mx, ttl: '60' }])
-  expect(replace([{ ...record, mx_pref: 0 }], zone([mx], 'MX')).rows).toEqual([
-    { ...mx, mxPref: '0' },
-  ])
+  expect(replace([{ ...record, mx_pref: 0 }], zone([mx], 'MX')).rows).toEqual([{ ...mx, mxPref: '0' }])
 })
 
 test('what GET returned without ttl and mx_pref is accepted and changes nothing', () => {

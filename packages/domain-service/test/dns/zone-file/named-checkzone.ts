@@ -18,9 +18,7 @@ const name = fc.oneof(
   fc.tuple(fc.constantFrom('*', 'a'), label).map((labels) => labels.join('.')),
 )
 const target = fc.tuple(label, label).map(([first, last]) => `${first}.${last}.test.`)
-const printable = fc
-  .string({ unit: 'grapheme', minLength: 1, maxLength: 700 })
-  .filter((text) => !/\p{Cc}/u.test(text))
+const printable = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 700 }).filter((text) => !/\p{Cc}/u.test(text))
 
 const validRows = fc.uniqueArray(
   fc.oneof(
@@ -31,14 +29,7 @@ const validRows = fc.uniqueArray(
       .map(([owner, address, pref]) => row(owner, 'MX', address, { mxPref: String(pref) })),
     fc.tuple(name, printable).map(([owner, address]) => row(owner, 'TXT', address)),
     fc
-      .tuple(
-        name,
-        fc.constantFrom(
-          '0 issue "ca.example.net"',
-          '128 issuewild ";"',
-          '0 iodef "https://example.net/a"',
-        ),
-      )
+      .tuple(name, fc.constantFrom('0 issue "ca.example.net"', '128 issuewild ";"', '0 iodef "https://example.net/a"'))
       .map(([owner, address]) => row(owner, 'CAA', address)),
   ),
   { selector: (each: Row) => JSON.stringify(each), minLength: 1, maxLength: 20 },
@@ -59,12 +50,7 @@ function readWithBind(text: string) {
 }
 
 const textOf = ({ name, type, address, mx_pref }: ReturnType<typeof toRecords>[number]) =>
-  JSON.stringify([
-    name,
-    type,
-    type === 'AAAA' ? new URL(`http://[${address}]/`).hostname : address,
-    mx_pref,
-  ])
+  JSON.stringify([name, type, type === 'AAAA' ? new URL(`http://[${address}]/`).hostname : address, mx_pref])
 
 const textsOf = (rows: Row[]) => new Set(toRecords(zone(rows)).map(textOf))
 

@@ -106,10 +106,7 @@ test('SOA and NS of the domain itself are skipped with a warning', () => {
 sub IN NS ns1.example.net.`)
 
   expect(records).toMatchObject([{ name: 'sub', type: 'NS', address: 'ns1.example.net' }])
-  expect(warnings).toEqual([
-    expect.stringMatching(/^line 2: SOA/),
-    expect.stringMatching(/^line 5: NS/),
-  ])
+  expect(warnings).toEqual([expect.stringMatching(/^line 2: SOA/), expect.stringMatching(/^line 5: NS/)])
 })
 
 test('records that DNS does not have come from annotations', () => {
@@ -163,21 +160,13 @@ test.each([
   ['; domain-service email-type', 'email type'],
   ['; domain-service other', 'no known annotation'],
 ])('%j is refused with its line', (text, message) => {
-  expect(faultsOf(`\n\n${text}\n`)).toEqual([
-    { path: '/line/3', message: expect.stringContaining(message) },
-  ])
+  expect(faultsOf(`\n\n${text}\n`)).toEqual([{ path: '/line/3', message: expect.stringContaining(message) }])
 })
 
 test('all faults are named, by line', () => {
   const text = 'a SRV 1\nb A 192.0.2.1\n-c A 192.0.2.1\nd CNAME single.\ne TXT "open\nf A x'
 
-  expect(faultsOf(text)?.map(({ path }) => path)).toEqual([
-    '/line/1',
-    '/line/3',
-    '/line/4',
-    '/line/5',
-    '/line/6',
-  ])
+  expect(faultsOf(text)?.map(({ path }) => path)).toEqual(['/line/1', '/line/3', '/line/4', '/line/5', '/line/6'])
 })
 
 test.each([

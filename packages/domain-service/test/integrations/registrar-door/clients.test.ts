@@ -71,16 +71,12 @@ test('this service itself is a client: one before another', async () => {
 test('two clients that were given a zone by one replica write it by two others', async () => {
   await using stack = await startReplicas(3, { domains })
   const [first, second, third = second] = stack.replicas
-  const keys = [
-    await createToken(first, { role: 'editor' }),
-    await createToken(first, { role: 'editor' }),
-  ]
+  const keys = [await createToken(first, { role: 'editor' }), await createToken(first, { role: 'editor' })]
   const [one, other] = await Promise.all(keys.map((key) => openDoor(first, key)))
   const zones = await Promise.all([one?.rows(), other?.rows()])
   const doors = [await openDoor(second, keys[0]), await openDoor(third, keys[1])]
 
-  const set = (at: number, ...rows: DoorRow[]) =>
-    doors[at]?.setHosts([...(zones[at] ?? []), ...rows])
+  const set = (at: number, ...rows: DoorRow[]) => doors[at]?.setHosts([...(zones[at] ?? []), ...rows])
   await Promise.all([set(0, txt('one')), set(1, txt('other'))])
   const back = await one?.setHosts(zones[0] ?? [])
 

@@ -31,9 +31,7 @@ test('getHosts gives the rows as the registrar does, sorted by type and name', a
 
   const answer = await door.getHosts()
 
-  expect(answer.text).toMatch(
-    /^<\?xml version="1\.0" encoding="utf-8"\?>\r\n<ApiResponse Status="OK"/,
-  )
+  expect(answer.text).toMatch(/^<\?xml version="1\.0" encoding="utf-8"\?>\r\n<ApiResponse Status="OK"/)
   expect(answer.command).toBe('namecheap.domains.dns.gethosts')
   expect(answer.all('CommandResponse')).toEqual([{ Type: 'namecheap.domains.dns.getHosts' }])
   expect(answer.all('DomainDNSGetHostsResult')).toEqual([
@@ -45,9 +43,7 @@ test('getHosts gives the rows as the registrar does, sorted by type and name', a
     AssociatedAppTitle: '',
     FriendlyName: '',
   }
-  expect(
-    answer.all('host').map(({ HostId, ...rest }) => [/^\d+$/.test(HostId ?? ''), rest]),
-  ).toEqual([
+  expect(answer.all('host').map(({ HostId, ...rest }) => [/^\d+$/.test(HostId ?? ''), rest])).toEqual([
     [
       true,
       {
@@ -73,10 +69,7 @@ test('getHosts gives the rows as the registrar does, sorted by type and name', a
         FriendlyName: 'MXE1',
       },
     ],
-    [
-      true,
-      { ...common, Name: '@', Type: 'TXT', Address: '<&"\u00e9\t', MXPref: '10', TTL: '1800' },
-    ],
+    [true, { ...common, Name: '@', Type: 'TXT', Address: '<&"\u00e9\t', MXPref: '10', TTL: '1800' }],
   ])
 })
 
@@ -144,18 +137,8 @@ const nothing = { ...split('example.com') }
 
 test.each([
   ['domains.dns.getHosts', split('example.org'), '2019166', 'DomainDNSGetHostsResult'],
-  [
-    'domains.dns.getHosts',
-    { SLD: 'www.example', TLD: 'com' },
-    '2019166',
-    'DomainDNSGetHostsResult',
-  ],
-  [
-    'domains.dns.getHosts',
-    { SLD: 'www', TLD: 'example.com' },
-    '2019166',
-    'DomainDNSGetHostsResult',
-  ],
+  ['domains.dns.getHosts', { SLD: 'www.example', TLD: 'com' }, '2019166', 'DomainDNSGetHostsResult'],
+  ['domains.dns.getHosts', { SLD: 'www', TLD: 'example.com' }, '2019166', 'DomainDNSGetHostsResult'],
   ['domains.dns.getHosts', { SLD: 'example.co', TLD: 'uk' }, '2019166', 'DomainDNSGetHostsResult'],
   ['domains.dns.getHosts', { TLD: 'com' }, '2010166', undefined],
   ['domains.dns.getHosts', split('elsewhere.net'), '2030288', undefined],
@@ -247,10 +230,7 @@ test('a form of more parameters than any zone has is refused before it is parsed
   await using service = await start()
   const door = await openDoor(service)
   const call = (count: number) =>
-    door.call(
-      'domains.getList',
-      Object.fromEntries(Array.from({ length: count }, (_, at) => [`Other${at}`, ''])),
-    )
+    door.call('domains.getList', Object.fromEntries(Array.from({ length: count }, (_, at) => [`Other${at}`, ''])))
 
   const most = await call(5_000 - 5)
   const more = await call(5_000 - 4)

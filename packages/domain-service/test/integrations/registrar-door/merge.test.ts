@@ -43,25 +43,13 @@ test.each([
   ['a way to another zone without reading', ['z', 'zab!z'], 'zb', 1, 'zab'],
   ['a record that is added again after a read', ['zc', 'z!zc', 'z', 'z'], 'zc', 3, 'z'],
   ['a removal that others have made is no reason', ['zm', 'zm*', 'zk!zm', 'zk'], 'z', 3, 'zk'],
-  [
-    'a record that only a later zone has shows that this is known',
-    ['za', 'zabx'],
-    'zax',
-    1,
-    'zabx',
-  ],
+  ['a record that only a later zone has shows that this is known', ['za', 'zabx'], 'zax', 1, 'zabx'],
   ['what a read shows was read', ['zab', 'zb!zab', 'zb', 'zba!zab'], 'zba', 2, 'zb'],
   ['a client that read twice and goes on without', ['z', 'za!z', 'zab!za'], 'zb', 2, 'zab'],
   ['reads before lists', ['za!z', 'zab!za', 'zab'], 'za', 2, 'zab'],
   ['reads before lists, though they remove more', ['z!', 'zd!z', 'zdx'], 'z', 2, 'zdx'],
   ['a list of a process that knew less removes nothing', ['zab', 'zx!z'], 'za', 0, 'zab'],
-  [
-    'what another process of the token removed is not added',
-    ['zabc', 'zbc!zabc'],
-    'zac',
-    0,
-    'zabc',
-  ],
+  ['what another process of the token removed is not added', ['zabc', 'zbc!zabc'], 'zac', 0, 'zabc'],
   ['nor what it is removing', ['zabc', 'zbc+zabc'], 'zac', 0, 'zabc'],
   ['a client that goes back two lists without reading', ['zc!z', 'zcd!zc'], 'z', 0, 'zc'],
   ['the same list again', ['za!z'], 'za', 0, 'za'],
@@ -96,9 +84,7 @@ test.each([
   const withRecord = (address?: string): KnownZone => ({
     records: [...zoneOf('z').records, ...(address ? [{ name, type: 'TXT', address }] : [])],
   })
-  const given = [withRecord(), withRecord('1')].map(
-    (zone, id): GivenZone => ({ id, kind: 'read', copies: 1, zone }),
-  )
+  const given = [withRecord(), withRecord('1')].map((zone, id): GivenZone => ({ id, kind: 'read', copies: 1, zone }))
 
   const chosen = chooseGiven(given, withRecord('2'), 'example.com')
 
@@ -185,11 +171,8 @@ test('a difference is what was added, changed and removed, and another email typ
   const [www, , v6, mx] = base.records
   const submitted: KnownZone = {
     emailType: 'OX',
-    records: [{ ...www, ttl: 60 }, v6, { ...mx, mx_pref: 9 }, record('n', 'TXT', 'new')].flatMap(
-      (each) =>
-        each?.name && each.type && each.address
-          ? record(each.name, each.type, each.address, each)
-          : [],
+    records: [{ ...www, ttl: 60 }, v6, { ...mx, mx_pref: 9 }, record('n', 'TXT', 'new')].flatMap((each) =>
+      each?.name && each.type && each.address ? record(each.name, each.type, each.address, each) : [],
     ),
   }
 

@@ -35,9 +35,7 @@ test('a list adds, changes and removes what it changes in the zone that the clie
 
   expect(rows).toHaveLength(2)
   expect([answer.http, answer.status, answer.numbers]).toEqual([200, 'OK', []])
-  expect(answer.all('DomainDNSSetHostsResult')).toEqual([
-    { Domain: 'example.com', IsSuccess: 'true' },
-  ])
+  expect(answer.all('DomainDNSSetHostsResult')).toEqual([{ Domain: 'example.com', IsSuccess: 'true' }])
   expect(service.live()).toEqual(['www A 192.0.2.1 600 10', 'new TXT new 1800 10'])
   expect(service.sandbox.zone('example.com').emailType).toBe('FWD')
 })
@@ -59,27 +57,20 @@ test('a list is one change of the history, with its token, beside the writes of 
 test.each([
   ['one token', true],
   ['tokens of their own', false],
-])(
-  'six clients with %s that were given the same zone keep each other’s records',
-  async (_case, isShared) => {
-    await using service = await start({ domains })
-    const first = await openDoor(service)
-    const numbers = [0, 1, 2, 3, 4, 5]
-    const doors = await Promise.all(
-      numbers.map(() => (isShared ? openDoor(service, first.key) : openDoor(service))),
-    )
-    const rows = await first.rows()
-    await Promise.all(doors.map((door) => door.rows()))
+])('six clients with %s that were given the same zone keep each other’s records', async (_case, isShared) => {
+  await using service = await start({ domains })
+  const first = await openDoor(service)
+  const numbers = [0, 1, 2, 3, 4, 5]
+  const doors = await Promise.all(numbers.map(() => (isShared ? openDoor(service, first.key) : openDoor(service))))
+  const rows = await first.rows()
+  await Promise.all(doors.map((door) => door.rows()))
 
-    await Promise.all(doors.map((door, at) => door.setHosts([...rows, txt(`n${at}`)])))
-    await Promise.all(
-      doors.map((door, at) => door.setHosts([...rows, txt(`n${at}`), txt(`m${at}`)])),
-    )
+  await Promise.all(doors.map((door, at) => door.setHosts([...rows, txt(`n${at}`)])))
+  await Promise.all(doors.map((door, at) => door.setHosts([...rows, txt(`n${at}`), txt(`m${at}`)])))
 
-    const own = numbers.flatMap((at) => [`m${at}`, `n${at}`])
-    expect(names(service).sort()).toEqual(['@', 'www', ...own].sort())
-  },
-)
+  const own = numbers.flatMap((at) => [`m${at}`, `n${at}`])
+  expect(names(service).sort()).toEqual(['@', 'www', ...own].sort())
+})
 
 test('a client that adds a record and goes back removes it, as often as it does so', async () => {
   await using service = await start({ domains })
@@ -173,10 +164,7 @@ test('a token limited to records lists and changes only those, with a zone and w
   const after = await door.setHosts([])
 
   expect([before.numbers, foreign.numbers, email.numbers]).toEqual([[], ['2030166'], ['2030166']])
-  expect(listed.map((rows) => rows.map(({ HostName }) => HostName))).toEqual([
-    ['_acme-challenge'],
-    ['_acme-challenge'],
-  ])
+  expect(listed.map((rows) => rows.map(({ HostName }) => HostName))).toEqual([['_acme-challenge'], ['_acme-challenge']])
   expect(kept).toEqual(['www', '@', '_acme-challenge'])
   expect([after.numbers, names(service)]).toEqual([[], ['www', '@']])
 })
@@ -250,8 +238,7 @@ test('a list that takes longer than 25 s is too many requests, goes on, and is d
   const late = await driveClock(clock, service, door.setHosts([...rows, txt('a')]))
   service.sandbox.clearFaults()
   let repeat = late
-  while (repeat.http === 405)
-    repeat = await driveClock(clock, service, door.setHosts([...rows, txt('a')]))
+  while (repeat.http === 405) repeat = await driveClock(clock, service, door.setHosts([...rows, txt('a')]))
   const history = await service.call('GET', '/api/domains/example.com/dns/history')
 
   expect([late.http, late.words]).toEqual([405, 'Too many requests'])

@@ -99,9 +99,7 @@ class Door {
       const before = this.#live
       const exact = merge(before, job.read, job.list)
       this.#live = merge(before, job.base, job.list)
-      const others = [...before].filter(
-        (each) => this.#wanted.has(each) && !each.startsWith(job.tool),
-      )
+      const others = [...before].filter((each) => this.#wanted.has(each) && !each.startsWith(job.tool))
       this.lost.push(...others.filter((each) => !this.#live.has(each)))
       const isExact = String([...exact].sort()) === String([...this.#live].sort())
       if (!isExact) this.inexact.push(`${[...exact]} is ${[...this.#live]}`)
@@ -122,11 +120,7 @@ interface Kind {
   losesAnswers: boolean
 }
 
-async function* runTool(
-  door: Door,
-  tool: string,
-  { previews, losesAnswers, chance }: Kind & { chance: Chance },
-) {
+async function* runTool(door: Door, tool: string, { previews, losesAnswers, chance }: Kind & { chance: Chance }) {
   let past: string[][] = [[]]
   for (let step = 0; step < 6; step++) {
     for (let n = previews ? chance(3) : 0; n > 0; n--) await door.read()
@@ -151,10 +145,7 @@ async function* runTool(
 }
 
 /** One record added, removed or changed, or an earlier state. */
-function changeOf(
-  own: string[],
-  { tool, past, chance }: { tool: string; past: string[][]; chance: Chance },
-) {
+function changeOf(own: string[], { tool, past, chance }: { tool: string; past: string[][]; chance: Chance }) {
   const one = own[chance(own.length)]
   const others = own.filter((each) => each !== one)
   const earlier = past[chance(past.length)] ?? []
@@ -176,16 +167,10 @@ function chanceOf(seed: number): Chance {
   }
 }
 
-async function runModel(
-  given: GivenZones,
-  tools: number,
-  kind: Kind & { seed: number; token: string },
-) {
+async function runModel(given: GivenZones, tools: number, kind: Kind & { seed: number; token: string }) {
   const chance = chanceOf(kind.seed)
   const door = new Door(given, kind.token)
-  let running = [...'abcdefghijkl']
-    .slice(0, tools)
-    .map((tool) => runTool(door, tool, { ...kind, chance }))
+  let running = [...'abcdefghijkl'].slice(0, tools).map((tool) => runTool(door, tool, { ...kind, chance }))
   while (running.length > 0) {
     const at = chance(running.length + 1)
     if (chance(20) === 0) door.addOutside(`x${chance(1_000_000)} 1`)
@@ -197,8 +182,7 @@ async function runModel(
 }
 
 async function openGiven(): Promise<{ given: GivenZones } & AsyncDisposable> {
-  if (!usesPostgres)
-    return { given: new GivenZones(openEmbedded()), [Symbol.asyncDispose]: async () => undefined }
+  if (!usesPostgres) return { given: new GivenZones(openEmbedded()), [Symbol.asyncDispose]: async () => undefined }
   const database = await makeDatabase()
   return {
     given: new GivenZones(database.postgres),
@@ -226,10 +210,7 @@ test.each([
     for (const seed of fc.sample(fc.noShrink(fc.nat()), runs))
       doors.push(await runModel(opened.given, tools, { ...kind, seed, token: `${doors.length}` }))
 
-    const [lists, inexact] = [
-      doors.reduce((sum, door) => sum + door.lists, 0),
-      doors.flatMap((door) => door.inexact),
-    ]
+    const [lists, inexact] = [doors.reduce((sum, door) => sum + door.lists, 0), doors.flatMap((door) => door.inexact)]
     expect(doors.flatMap((door) => [...door.lost, ...door.unwritten])).toEqual([])
     expect(inexact.length).toBeLessThanOrEqual(lists / exactness)
   },

@@ -25,7 +25,12 @@ async function openReplica(request = requestBy('admin')) {
   const ready = async () => (await ledger.ready(domain)).ready.map((change) => change.id)
   const status = async () => (await ledger.find(id))?.status
   return {
-    ...{ postgres, ledger, id, renew, ready, status },
+    postgres,
+    ledger,
+    id,
+    renew,
+    ready,
+    status,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   }
 }
@@ -55,9 +60,7 @@ test('no replica begins a change after its client was told that its outcome is u
 })
 
 test('a change that nobody waits for any more cannot be begun, and is cancelled', async () => {
-  await using replica = await openReplica(
-    requestBy('admin', { idempotency: { key: 'key', fingerprint: 'one' } }),
-  )
+  await using replica = await openReplica(requestBy('admin', { idempotency: { key: 'key', fingerprint: 'one' } }))
   const { id, ledger } = replica
   await setDatabaseTime(replica.postgres, 5_000, 'lease_ms')
   await ledger.recover()

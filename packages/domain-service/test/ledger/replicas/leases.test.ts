@@ -57,9 +57,7 @@ test('a lease that is renewed outlives its time, and one that is not is acquired
   await stopDatabaseTime(postgres, ttlMs + 1, 'lease_ms')
   const whileRenewed = await second.tryAcquire(domain)
   await first.close()
-  await postgres.query(
-    `update domain_service.leases set holder = 'dead', until = domain_service.lease_ms() + 1`,
-  )
+  await postgres.query(`update domain_service.leases set holder = 'dead', until = domain_service.lease_ms() + 1`)
   const whileAlive = await second.tryAcquire(domain)
   await stopDatabaseTime(postgres, ttlMs + 2, 'lease_ms')
 
@@ -78,25 +76,22 @@ test('a lease that has expired is not renewed, although nobody else has acquired
   expect(await postgres.query('select until from domain_service.leases')).toEqual([{ until: 0 }])
 })
 
-test.each([30_000, 135_000])(
-  'a lease of %i ms is never less than ten seconds shorter than that',
-  async (ttlMs) => {
-    vi.useFakeTimers()
-    onTestFinished(() => void vi.useRealTimers())
-    const sql = { get: async () => ({ fence: 1 }), all: async () => [{ name: domain }] }
-    const leases = new Leases({ sql: sql as never, holder: 'one', ttlMs, onError: () => undefined }) // What it uses.
-    const lease = await leases.tryAcquire(domain)
+test.each([30_000, 135_000])('a lease of %i ms is never less than ten seconds shorter than that', async (ttlMs) => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const sql = { get: async () => ({ fence: 1 }), all: async () => [{ name: domain }] }
+  const leases = new Leases({ sql: sql as never, holder: 'one', ttlMs, onError: () => undefined }) // What it uses.
+  const lease = await leases.tryAcquire(domain)
 
-    const left: number[] = []
-    for (let second = 0; second < 60; second++) {
-      await vi.advanceTimersByTimeAsync(1_000)
-      left.push((lease?.expiresAt ?? 0) - performance.now())
-    }
-    await leases.close()
+  const left: number[] = []
+  for (let second = 0; second < 60; second++) {
+    await vi.advanceTimersByTimeAsync(1_000)
+    left.push((lease?.expiresAt ?? 0) - performance.now())
+  }
+  await leases.close()
 
-    expect(Math.min(...left)).toBeGreaterThanOrEqual(ttlMs - 10_000)
-  },
-)
+  expect(Math.min(...left)).toBeGreaterThanOrEqual(ttlMs - 10_000)
+})
 
 test('what a replica records after it has lost its lease is refused', async () => {
   await using replicas = await startReplicas()

@@ -48,9 +48,7 @@ test('one idempotency key is one change, also for requests at the same time', as
   await using set = await openReplicas()
   const request = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'one' } })
 
-  const ids = await Promise.all(
-    [set.first, set.second, set.first].map(({ ledger }) => enqueue(ledger, request)),
-  )
+  const ids = await Promise.all([set.first, set.second, set.first].map(({ ledger }) => enqueue(ledger, request)))
 
   expect(new Set(ids).size).toBe(1)
   const other = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'another' } })
@@ -79,9 +77,7 @@ test('what an earlier version was about to send is queued again, or cancelled if
   const { ledger } = set.second
   const restored = requestBy('admin', { domain: 'restored.com' })
   const ids = [await enqueue(ledger, restored), await enqueue(ledger, restored)]
-  await set.postgres.query(
-    `update domain_service.changes set status = 'sending', is_async = 2 - id, awaited_until = 0`,
-  )
+  await set.postgres.query(`update domain_service.changes set status = 'sending', is_async = 2 - id, awaited_until = 0`)
 
   await ledger.recover()
 

@@ -39,10 +39,7 @@ test('a write whose outcome cannot be recorded is done, with a warning, and reso
   await repair()
   await add(service, 'b')
 
-  expect([status, body.warnings]).toEqual([
-    201,
-    [expect.stringContaining('could not be recorded in the history')],
-  ])
+  expect([status, body.warnings]).toEqual([201, [expect.stringContaining('could not be recorded in the history')]])
   const { body: history } = await service.call('GET', '/api/domains/example.com/dns/history')
   expect(history.history).toMatchObject([{ status: 'confirmed' }, { status: 'confirmed' }])
 })
@@ -81,7 +78,10 @@ test('while the database is away one write of a batch tries to record its failur
   const ledger = ledgerAway()
   const reject = vi.fn()
   const recorder = new BatchRecorder({
-    ...{ ledger, log, domain, cache },
+    ledger,
+    log,
+    domain,
+    cache,
     queue: { reject, resolve: vi.fn() },
   })
 
@@ -95,7 +95,10 @@ test('a write that failed because the database is away does not wait for it agai
   const ledger = ledgerAway()
   const reject = vi.fn()
   const recorder = new BatchRecorder({
-    ...{ ledger, log, domain, cache },
+    ledger,
+    log,
+    domain,
+    cache,
     queue: { reject, resolve: vi.fn() },
   })
 

@@ -33,9 +33,7 @@ test('a write tells what it left, though a later one of the batch removes it', a
     () => service.call('PUT', hosts, { body: { hosts: [] } }),
   ]
 
-  const answers = await joinWrites({ services: [service], count: 3, isOrdered: true }, async (n) =>
-    writes[n]?.(),
-  )
+  const answers = await joinWrites({ services: [service], count: 3, isOrdered: true }, async (n) => writes[n]?.())
 
   expect(answers.map((answer) => answer?.status)).toEqual([201, 200, 200])
   expect(answers[0]?.body).toMatchObject({ name: 'new', values: ['192.0.2.8'] })
@@ -68,18 +66,14 @@ test('each write of a batch gets its own answer', async () => {
     () => service.call('POST', `${hosts}/A`, b),
     () => service.call('POST', `${hosts}/A`, c),
     () => service.call('POST', `${hosts}/A`, c),
-    () =>
-      service.call('POST', `${hosts}/CNAME`, { body: { name: 'www', address: 'x.example.net' } }),
+    () => service.call('POST', `${hosts}/CNAME`, { body: { name: 'www', address: 'x.example.net' } }),
     () => service.call('DELETE', `${hosts}/000000000000`),
   ]
 
-  const answers = await joinWrites(
-    { services: [service], count: 6, isOrdered: true },
-    async (n) => {
-      const answer = await writes[n]?.()
-      return [answer?.status, answer?.body.code].filter(Boolean).join(' ')
-    },
-  )
+  const answers = await joinWrites({ services: [service], count: 6, isOrdered: true }, async (n) => {
+    const answer = await writes[n]?.()
+    return [answer?.status, answer?.body.code].filter(Boolean).join(' ')
+  })
 
   // Two who read the same zone: the second one's is no longer it. Two equal adds: one of them is there already.
   expect(answers).toEqual([
@@ -172,9 +166,5 @@ test('a write sends one of the records that the registrar would merge, and tells
     ],
   ])
   expect(added.body.changes?.removed).toMatchObject([{ name: 'www' }, { name: '@', mx_pref: 20 }])
-  expect(service.live()).toEqual([
-    'new A 192.0.2.9 1800 10',
-    'www A 192.0.2.1 1800 10',
-    '@ MX mx.example.net. 1800 10',
-  ])
+  expect(service.live()).toEqual(['new A 192.0.2.9 1800 10', 'www A 192.0.2.1 1800 10', '@ MX mx.example.net. 1800 10'])
 })

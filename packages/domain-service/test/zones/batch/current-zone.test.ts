@@ -6,11 +6,7 @@ import { FakeClock } from '../../support/fake-clock.ts'
 import { row, zone } from '../../support/zones.ts'
 
 const empty = zone([])
-const [a, b, c] = ['a', 'b', 'c'].map((name) => zone([row(name, 'A', '192.0.2.1')])) as [
-  Zone,
-  Zone,
-  Zone,
-]
+const [a, b, c] = ['a', 'b', 'c'].map((name) => zone([row(name, 'A', '192.0.2.1')])) as [Zone, Zone, Zone]
 const sendOf = (base: Zone, sent: Zone, isDone = true): RecentSend => ({ base, zone: sent, isDone })
 
 /** Reads these answers in turn; the clock advances whenever the reader waits. */

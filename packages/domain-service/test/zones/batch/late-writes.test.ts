@@ -25,11 +25,7 @@ const statusesOf = async (service: Service) =>
   (await service.call('GET', history)).body.history?.map(({ status }) => status)
 
 /** What the history has of a write and of the repair that it caused, newest first: a write has its place when it is queued. */
-const inHistory = <Entry>(write: Entry, repair: Entry, ...older: Entry[]) => [
-  repair,
-  write,
-  ...older,
-]
+const inHistory = <Entry>(write: Entry, repair: Entry, ...older: Entry[]) => [repair, write, ...older]
 
 /** A write of `first` whose first send got no answer, and of `second` after it. `runLate` carries that send out. */
 async function startWithLateWrite(options: { dataDir?: string; clock?: FakeClock } = {}) {
@@ -81,19 +77,16 @@ test('the next write builds on the repaired zone', async () => {
 test.each([
   [580, ['first', 'second', 'third', 'www']],
   [620, ['first', 'third', 'www']],
-])(
-  'a late write is expected for ten minutes: after %i s the zone is %j',
-  async (seconds, names) => {
-    const { service, clock } = await startWithLateWrite()
-    await using _service = service
-    await clock.advance(seconds * 1_000)
-    await service.sandbox.runLate()
+])('a late write is expected for ten minutes: after %i s the zone is %j', async (seconds, names) => {
+  const { service, clock } = await startWithLateWrite()
+  await using _service = service
+  await clock.advance(seconds * 1_000)
+  await service.sandbox.runLate()
 
-    const third = await driveClock(clock, service, add(service, 'third'))
+  const third = await driveClock(clock, service, add(service, 'third'))
 
-    expect([third.status, namesOf(service)]).toEqual([201, names])
-  },
-)
+  expect([third.status, namesOf(service)]).toEqual([201, names])
+})
 
 test('a batch of dry runs repairs nothing', async () => {
   const { service, clock } = await startWithLateWrite()
@@ -167,10 +160,7 @@ test('a late write whose repair could not be read back, and is not to be seen, i
   const { service, clock } = await startWithLateWrite()
   await using _service = service
   await service.sandbox.runLate()
-  service.sandbox.fault(
-    { kind: 'ignored', command: setHosts },
-    { kind: 'html', command: getHosts, after: 4, times: 3 },
-  )
+  service.sandbox.fault({ kind: 'ignored', command: setHosts }, { kind: 'html', command: getHosts, after: 4, times: 3 })
   const third = await driveClock(clock, service, add(service, 'third'))
   expect([third.body.verified, namesOf(service)]).toEqual([false, ['first', 'www']])
 

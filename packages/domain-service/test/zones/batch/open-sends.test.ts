@@ -15,8 +15,7 @@ const mx = { name: '@', type: 'MX', address: 'mx1.example.net', mx_pref: 20 }
 const add = (service: Service, name = 'new') =>
   service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.9' } })
 
-const entriesOf = async (service: Service) =>
-  (await service.call('GET', history)).body.history ?? []
+const entriesOf = async (service: Service) => (await service.call('GET', history)).body.history ?? []
 
 /** Waits until the only entry of the history is confirmed. */
 async function confirmedLater(clock: FakeClock, service: Service) {
@@ -75,14 +74,9 @@ test('the zones in the history of a batch that came back otherwise really were',
   const answers = await joinWrites({ services: [service], count: 2, isOrdered: true }, (n) =>
     n === 0 ? put() : add(service, 'added'),
   )
-  const entries = await Promise.all(
-    (await entriesOf(service)).map(({ id }) => service.call('GET', `${history}/${id}`)),
-  )
+  const entries = await Promise.all((await entriesOf(service)).map(({ id }) => service.call('GET', `${history}/${id}`)))
 
-  expect(answers.map(({ status, body }) => body.code ?? status)).toEqual([
-    'write_not_confirmed',
-    201,
-  ])
+  expect(answers.map(({ status, body }) => body.code ?? status)).toEqual(['write_not_confirmed', 201])
   const { body: zone } = await service.call('GET', hosts)
   expect(zone.code).toBeUndefined()
   for (const { body } of entries) {
@@ -154,10 +148,7 @@ test('a write whose zone cannot be read back is a success with a warning, verifi
 test('a send that is neither answered nor readable is unconfirmed until the zone tells', async () => {
   const clock = new FakeClock()
   await using service = await start({ clock })
-  service.sandbox.fault(
-    { kind: 'lost', command: setHosts },
-    { kind: 'html', command: getHosts, after: 1, times: 3 },
-  )
+  service.sandbox.fault({ kind: 'lost', command: setHosts }, { kind: 'html', command: getHosts, after: 1, times: 3 })
 
   const { body } = await driveClock(clock, service, add(service))
   const [entry] = await entriesOf(service)

@@ -17,19 +17,16 @@ const namesOf = (service: Service) =>
     .hosts.map(({ name }) => name)
     .toSorted()
 
-test.each([1, 2, 3])(
-  '%i outdated answers before a write do not undo the write before',
-  async (times) => {
-    const clock = new FakeClock()
-    await using service = await start({ clock })
-    await add(service, 'first')
-    service.sandbox.fault({ kind: 'outdated', command: getHosts, times })
+test.each([1, 2, 3])('%i outdated answers before a write do not undo the write before', async (times) => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  await add(service, 'first')
+  service.sandbox.fault({ kind: 'outdated', command: getHosts, times })
 
-    const { status } = await driveClock(clock, service, add(service, 'second'))
+  const { status } = await driveClock(clock, service, add(service, 'second'))
 
-    expect([status, namesOf(service)]).toEqual([201, ['first', 'second', 'www']])
-  },
-)
+  expect([status, namesOf(service)]).toEqual([201, ['first', 'second', 'www']])
+})
 
 test('an outdated answer, where a held-back write reads again, does not undo the write before', async () => {
   const clock = new FakeClock()
@@ -107,10 +104,7 @@ test('a read-back that shows the zone of two writes ago is no outcome: the write
   await show('first', 'second')
 
   expect(problem.code).toBe('write_not_confirmed')
-  const statuses = async () =>
-    (await service.call('GET', '/api/domains/example.com/dns/history')).body.history
-  const areConfirmed = expect
-    .poll(statuses)
-    .toMatchObject([{ status: 'confirmed' }, { status: 'confirmed' }])
+  const statuses = async () => (await service.call('GET', '/api/domains/example.com/dns/history')).body.history
+  const areConfirmed = expect.poll(statuses).toMatchObject([{ status: 'confirmed' }, { status: 'confirmed' }])
   await driveClock(clock, service, areConfirmed)
 })

@@ -37,10 +37,7 @@ test('a write that waits for its slot after the read does not erase what another
   expect([status, body.name]).toEqual([201, 'ours'])
   expect(namesOf(service)).toEqual(['ours', 'panel', 'www'])
   const { body: history } = await service.call('GET', '/api/domains/example.com/dns/history')
-  const { body: entry } = await service.call(
-    'GET',
-    `/api/domains/example.com/dns/history/${history.history?.[0]?.id}`,
-  )
+  const { body: entry } = await service.call('GET', `/api/domains/example.com/dns/history/${history.history?.[0]?.id}`)
   expect(entry).toMatchObject({ before: { hosts: [{ name: 'panel' }, { name: 'www' }] } })
 })
 

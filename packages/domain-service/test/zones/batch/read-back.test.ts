@@ -7,9 +7,11 @@ import { RegistrarZone } from '../../../src/zones/batch/registrar-zone.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { row, zone } from '../../support/zones.ts'
 
-const [before, after, foreign] = ['old', 'new', 'theirs'].map((name) =>
-  zone([row(name, 'A', '192.0.2.9')]),
-) as [Zone, Zone, Zone]
+const [before, after, foreign] = ['old', 'new', 'theirs'].map((name) => zone([row(name, 'A', '192.0.2.9')])) as [
+  Zone,
+  Zone,
+  Zone,
+]
 
 const noAnswer = () => new CallFailed('unknown', new HttpError(504, 'registrar_timeout', 'lost'))
 

@@ -38,13 +38,10 @@ describe('20 calls a minute suffice for six writes', () => {
       await service.call('GET', '/health')
 
       const answers: Answer[] = []
-      if (mode === 'at once')
-        answers.push(...(await Promise.all(names.map((name) => add(service, name)))))
+      if (mode === 'at once') answers.push(...(await Promise.all(names.map((name) => add(service, name)))))
       else for (const name of names) answers.push(await add(service, name))
 
-      const states = await Promise.all(
-        answers.map((answer, at) => stateOf(service, names[at] ?? '', answer)),
-      )
+      const states = await Promise.all(answers.map((answer, at) => stateOf(service, names[at] ?? '', answer)))
       expect(states.filter(({ answer }) => answer === '201')).toEqual(Array(6).fill(done))
       expect(states.filter(({ answer }) => answer !== '201')).toEqual(Array(4).fill(refused))
     },
@@ -117,9 +114,7 @@ describe('a hundred joined adds of which the registrar refuses one, at the real 
       }),
     )
 
-    const failed = answers.flatMap(({ status, body }, at) =>
-      status === 201 ? [] : [{ at, status, code: body.code }],
-    )
+    const failed = answers.flatMap(({ status, body }, at) => (status === 201 ? [] : [{ at, status, code: body.code }]))
     expect(failed).toEqual([{ at: bad, status: 422, code: 'registrar_rejected' }])
     expect(service.live()).toHaveLength(100)
     expect(sandbox.calls.every(({ outcome }) => outcome !== 'rate')).toBe(true)

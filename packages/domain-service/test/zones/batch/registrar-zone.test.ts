@@ -7,14 +7,7 @@ import { CallFailed } from '../../../src/registrar/call-failed.ts'
 import { RegistrarZone } from '../../../src/zones/batch/registrar-zone.ts'
 import { driveClock } from '../../support/drive-clock.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import {
-  add,
-  final,
-  newRow,
-  passing,
-  startBefore,
-  startZone,
-} from '../../support/faulty-answers.ts'
+import { add, final, newRow, passing, startBefore, startZone } from '../../support/faulty-answers.ts'
 import { www, zone } from '../../support/zones.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
@@ -87,13 +80,7 @@ describe('a write whose answer is', () => {
     const { status } = await add(service)
 
     expect(status).toBe(201)
-    expect(service.steps()).toEqual([
-      'dns.gethosts',
-      'dns.sethosts',
-      'dns.gethosts',
-      'dns.sethosts',
-      'dns.gethosts',
-    ])
+    expect(service.steps()).toEqual(['dns.gethosts', 'dns.sethosts', 'dns.gethosts', 'dns.sethosts', 'dns.gethosts'])
     expect(service.live()).toContain(newRow)
   })
 
@@ -112,10 +99,7 @@ describe('a write whose answer is', () => {
 
   test('lost, and the zone cannot be read back, is not confirmed', async () => {
     await using service = await startZone()
-    service.sandbox.fault(
-      { kind: 'lost', command: setHosts },
-      { kind: 'html', command: getHosts, after: 1, times: 0 },
-    )
+    service.sandbox.fault({ kind: 'lost', command: setHosts }, { kind: 'html', command: getHosts, after: 1, times: 0 })
 
     const { status, body } = await add(service)
 
@@ -148,26 +132,23 @@ describe('a write whose answer is', () => {
     expect(service.live()).toContain(newRow)
   })
 
-  test.each(final)(
-    '%s fails, is not repeated, and leaves the zone unchanged',
-    async (_name, fault, status, code) => {
-      await using service = await startZone()
-      const before = service.live()
-      service.sandbox.fault({ ...fault, command: setHosts, times: 0 })
+  test.each(final)('%s fails, is not repeated, and leaves the zone unchanged', async (_name, fault, status, code) => {
+    await using service = await startZone()
+    const before = service.live()
+    service.sandbox.fault({ ...fault, command: setHosts, times: 0 })
 
-      const written = await add(service)
+    const written = await add(service)
 
-      expect([written.status, written.body.code]).toEqual([status, code])
-      // Reads tell what an error did. After an unlisted one the first may be outdated.
-      const isListed = code !== 'registrar_error'
-      const commands = service.commands()
-      expect(commands.slice(commands.indexOf('dns.sethosts'))).toEqual([
-        'dns.sethosts',
-        ...Array(isListed ? 1 : 3).fill('dns.gethosts'),
-      ])
-      expect(service.live()).toEqual(before)
-    },
-  )
+    expect([written.status, written.body.code]).toEqual([status, code])
+    // Reads tell what an error did. After an unlisted one the first may be outdated.
+    const isListed = code !== 'registrar_error'
+    const commands = service.commands()
+    expect(commands.slice(commands.indexOf('dns.sethosts'))).toEqual([
+      'dns.sethosts',
+      ...Array(isListed ? 1 : 3).fill('dns.gethosts'),
+    ])
+    expect(service.live()).toEqual(before)
+  })
 })
 
 test('untouched rows and the email type are sent byte for byte as read', async () => {
@@ -175,12 +156,9 @@ test('untouched rows and the email type are sent byte for byte as read', async (
 
   await add(service)
 
-  const params =
-    service.sandbox.calls.find(({ command }) => /sethosts/i.test(command))?.params ?? {}
+  const params = service.sandbox.calls.find(({ command }) => /sethosts/i.test(command))?.params ?? {}
   const sent = (number: number) =>
-    ['HostName', 'RecordType', 'Address', 'MXPref', 'TTL'].map((name) =>
-      parameterOf(params, `${name}${number}`),
-    )
+    ['HostName', 'RecordType', 'Address', 'MXPref', 'TTL'].map((name) => parameterOf(params, `${name}${number}`))
   const all = [1, 2, 3, 4, 5].map((number) => sent(number).join(' '))
   expect(all).toEqual(
     expect.arrayContaining([
@@ -202,13 +180,7 @@ test('with VERIFY_WRITES=false a confirmed write is not read back, a lost one is
   const lost = await add(service, 'lost')
 
   expect([confirmed.status, lost.status]).toEqual([201, 201])
-  expect(service.steps()).toEqual([
-    'dns.gethosts',
-    'dns.sethosts',
-    'dns.gethosts',
-    'dns.sethosts',
-    'dns.gethosts',
-  ])
+  expect(service.steps()).toEqual(['dns.gethosts', 'dns.sethosts', 'dns.gethosts', 'dns.sethosts', 'dns.gethosts'])
 })
 
 test.each([
@@ -231,27 +203,22 @@ test.each([
     'dns.gethosts',
   ])
   // The refused read, and one more before each send and after the last.
-  expect(
-    service.commands().filter((each) => each === 'dns.gethosts').length,
-  ).toBeGreaterThanOrEqual(4)
+  expect(service.commands().filter((each) => each === 'dns.gethosts').length).toBeGreaterThanOrEqual(4)
 })
 
 test.each([
   [2, 201],
   [3, 503],
-])(
-  'a write that the registrar is too busy for %i times in a row ends with %i',
-  async (times, status) => {
-    const clock = new FakeClock()
-    await using service = await startZone({}, clock)
-    service.sandbox.fault({ kind: 'status', status: 405, command: setHosts, times })
+])('a write that the registrar is too busy for %i times in a row ends with %i', async (times, status) => {
+  const clock = new FakeClock()
+  await using service = await startZone({}, clock)
+  service.sandbox.fault({ kind: 'status', status: 405, command: setHosts, times })
 
-    const written = await driveClock(clock, service, add(service))
+  const written = await driveClock(clock, service, add(service))
 
-    expect(written.status).toBe(status)
-    expect(service.commands().filter((each) => each === 'dns.sethosts')).toHaveLength(3)
-  },
-)
+  expect(written.status).toBe(status)
+  expect(service.commands().filter((each) => each === 'dns.sethosts')).toHaveLength(3)
+})
 
 test('a write that the registrar was too busy for goes on with the zone that was read since', async () => {
   const [before, after] = [zone([www]), zone([])]
@@ -266,7 +233,9 @@ test('a write that the registrar was too busy for goes on with the zone that was
   const registrar = new RegistrarZone({
     // The only methods that are called.
     registrar: { quota, zone: read, replaceZone, onZone: () => undefined } as never,
-    ...{ clock, domain: { name: 'example.com', sld: 'example', tld: 'com' }, verify: true },
+    clock,
+    domain: { name: 'example.com', sld: 'example', tld: 'com' },
+    verify: true,
     log: createLogger({ name: 'test', level: 'silent' }),
     queue: { checkLease: () => undefined },
   })
@@ -359,10 +328,7 @@ test('the API key is in no answer, log line, error or URL', async () => {
     seen.push((await service.call('GET', hosts, { headers: { 'cache-control': 'no-cache' } })).body)
     service.sandbox.clearFaults()
   }
-  seen.push(
-    (await service.call('GET', '/api/registrar')).body,
-    (await service.call('GET', '/health')).body,
-  )
+  seen.push((await service.call('GET', '/api/registrar')).body, (await service.call('GET', '/health')).body)
 
   expect(JSON.stringify([seen, service.lines()])).not.toContain('api-key-that-nobody-must-see')
   expect(service.sandbox.calls.every(({ method }) => method === 'POST')).toBe(true)

@@ -30,7 +30,8 @@ const migrations = {
 /** Opens the database of small blobs. `create` migrates it, too: only one connection at a time may do so. */
 export function openBlobDatabase(dataDir: string, mode: 'read' | 'write' | 'create'): SqliteSql {
   const sql = new SqliteSql({
-    ...{ file: blobDatabaseFile(dataDir), isReadOnly: mode === 'read' },
+    file: blobDatabaseFile(dataDir),
+    isReadOnly: mode === 'read',
     ...(mode === 'create' && { migrations, isVacuumed: true }),
   })
   if (mode === 'read') return sql

@@ -46,24 +46,17 @@ export type BlobWorkerMethods = typeof methods
 
 serveCalls(methods, () => sql.close())
 
-const truncateLog = (database: Database) =>
-  database.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0
+const truncateLog = (database: Database) => database.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0
 
 function prepare(db: Database): (command: BlobCommand) => boolean {
   const store = db.prepare<[Buffer, number, Uint8Array]>(
     `insert into contents (digest, coding, bytes) values (?, ?, ?)
      on conflict do update set bytes = excluded.bytes where bytes <> excluded.bytes`,
   )
-  const removeOne = db.prepare<[Buffer, number]>(
-    'delete from contents where digest = ? and coding = ?',
-  )
-  const removeAll = db
-    .prepare<[Buffer], number>('delete from contents where digest = ? returning coding')
-    .pluck()
+  const removeOne = db.prepare<[Buffer, number]>('delete from contents where digest = ? and coding = ?')
+  const removeAll = db.prepare<[Buffer], number>('delete from contents where digest = ? returning coding').pluck()
   const forgetVerified = db.prepare<[Buffer]>('delete from verified_files where digest = ?')
-  const recordVerified = db.prepare<[Buffer, number, string]>(
-    'insert or replace into verified_files values (?, ?, ?)',
-  )
+  const recordVerified = db.prepare<[Buffer, number, string]>('insert or replace into verified_files values (?, ?, ?)')
   return (command) => {
     const digest = Buffer.from(command.digest, 'hex')
     if (command.kind === 'remove' && command.coding === undefined) {

@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { link, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  type CompressedCoding,
-  type ContentCoding,
-  compressedCodings,
-} from '../../rfc9110/content-codings.ts'
+import { type CompressedCoding, type ContentCoding, compressedCodings } from '../../rfc9110/content-codings.ts'
 import { maxSmallBytes } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import {
@@ -21,13 +17,7 @@ import { StagedBlob, StagingFile, StagingMemory } from '../staging-file.ts'
 import { blobDatabaseName } from './blob-database.ts'
 import { DiskSpace, type RoomOptions } from './disk-space.ts'
 import { BlobLeases, Garbage } from './garbage.ts'
-import {
-  DurableDirectories,
-  LargeBlobs,
-  listFiles,
-  listShards,
-  openDirectories,
-} from './large-blobs.ts'
+import { DurableDirectories, LargeBlobs, listFiles, listShards, openDirectories } from './large-blobs.ts'
 import { resumableFile } from './resumable-file.ts'
 import { SmallBlobs } from './small-blobs.ts'
 
@@ -76,7 +66,9 @@ export class FolderBlobStore implements BlobStore {
     this.small = new SmallBlobs(dataDir, options)
     this.#space = new DiskSpace({
       ...options,
-      ...{ dataDir, small: this.small, settleRemovals: () => this.settle() },
+      dataDir,
+      small: this.small,
+      settleRemovals: () => this.settle(),
     })
     this.#garbage = new Garbage({
       remove: (digest) => this.#leases.run(digest, () => this.#remove(digest)),
@@ -91,7 +83,8 @@ export class FolderBlobStore implements BlobStore {
 
   draft(file = this.#newTmpFile(), arrived?: ContentHash): StagedBlob {
     return new StagedBlob({
-      ...{ file, arrived },
+      file,
+      arrived,
       isFlushed: true,
       memory: this.#memory,
       store: this.#store,
@@ -100,7 +93,9 @@ export class FolderBlobStore implements BlobStore {
 
   resume(id: string, { size }: SavedBlob, onSaved: OnSaved): ResumableBlob {
     const staging = new StagingFile({
-      ...{ file: this.#uploadFile(id), memory: this.#memory, resumeAt: size },
+      file: this.#uploadFile(id),
+      memory: this.#memory,
+      resumeAt: size,
       flushBytes: maxUnsavedBytes,
       onFlushed: (flushed) => onSaved({ size: flushed }),
     })
@@ -118,8 +113,7 @@ export class FolderBlobStore implements BlobStore {
   }
 
   async discardOthers(ids: Set<string>): Promise<void> {
-    for (const id of await readdir(join(this.#dataDir, 'uploads')))
-      if (!ids.has(id)) await this.discard(id)
+    for (const id of await readdir(join(this.#dataDir, 'uploads'))) if (!ids.has(id)) await this.discard(id)
   }
 
   async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
@@ -181,10 +175,7 @@ export class FolderBlobStore implements BlobStore {
   async list(prefix: string): Promise<StoredEntry[]> {
     const rows = this.small.digests(prefix)
     const nameOf = (digest: string) => `${blobDatabaseName}/${digest}`
-    return [
-      ...(await listFiles(this.#dataDir, prefix)),
-      ...rows.map((digest) => ({ name: nameOf(digest), digest })),
-    ]
+    return [...(await listFiles(this.#dataDir, prefix)), ...rows.map((digest) => ({ name: nameOf(digest), digest }))]
   }
 
   async removeEntries(entries: StoredEntry[]): Promise<void> {
@@ -234,9 +225,7 @@ export class FolderBlobStore implements BlobStore {
     try {
       await this.#space.demand(undefined, typeof from === 'string')
       await this.#leases.run(digest, () =>
-        typeof from === 'string'
-          ? this.#large.publish(from, blob)
-          : this.small.store(digest, 'identity', from),
+        typeof from === 'string' ? this.#large.publish(from, blob) : this.small.store(digest, 'identity', from),
       )
       return end
     } catch (error) {

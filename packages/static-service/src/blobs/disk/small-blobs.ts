@@ -33,8 +33,7 @@ export class SmallBlobs implements VerifiedContents {
       () => true, // Other failures are outcomes of single commands.
     )
     const ofKey = 'where digest = ? and coding = ?'
-    const one = <Value>(query: string) =>
-      database.prepare<[Buffer, number], Value>(`${query} ${ofKey}`).pluck()
+    const one = <Value>(query: string) => database.prepare<[Buffer, number], Value>(`${query} ${ofKey}`).pluck()
     this.#read = one<Buffer>('select bytes from contents')
     this.#size = one<number>('select length(bytes) from contents')
     this.#verified = one<string>('select stamp from verified_files')
@@ -44,9 +43,7 @@ export class SmallBlobs implements VerifiedContents {
       )
       .pluck()
     this.#prefixAfter = database
-      .prepare<[Buffer], string>(
-        'select lower(hex(substr(min(digest), 1, 1))) from contents where digest > ?',
-      )
+      .prepare<[Buffer], string>('select lower(hex(substr(min(digest), 1, 1))) from contents where digest > ?')
       .pluck()
   }
 

@@ -1,11 +1,6 @@
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import type {
-  PutObjectCommand,
-  S3Client,
-  S3ClientConfig,
-  UploadPartCommand,
-} from '@aws-sdk/client-s3'
+import type { PutObjectCommand, S3Client, S3ClientConfig, UploadPartCommand } from '@aws-sdk/client-s3'
 import { isMissing, isTransient, limitedAgents, storageError } from './s3-transport.ts'
 
 type Sdk = typeof import('@aws-sdk/client-s3')
@@ -190,8 +185,7 @@ export class Bucket {
         return await this.#measure(operation, attempt)
       } catch (error) {
         // The store refuses requests of another time than its own, which the SDK takes from the response.
-        const isSkewed =
-          Math.abs(this.#client.config.systemClockOffset - systemClockOffset) > skewMs
+        const isSkewed = Math.abs(this.#client.config.systemClockOffset - systemClockOffset) > skewMs
         if (attempts >= maxAttempts || !(isSkewed || isTransient(error))) throw storageError(error)
         // Jitter avoids synchronized retries.
         await wait(attempts * 100 * (0.5 + Math.random()))
@@ -221,10 +215,7 @@ const skewMs = 240_000
 const maxAttempts = 3
 
 /** The store checks the signed digest. The SDK uses this one instead of hashing the body again. */
-function withDigest<Command extends PutObjectCommand | UploadPartCommand>(
-  command: Command,
-  sha256: string,
-): Command {
+function withDigest<Command extends PutObjectCommand | UploadPartCommand>(command: Command, sha256: string): Command {
   // The stack is typed by the command's input and output, which do not matter here.
   const { middlewareStack } = command as PutObjectCommand
   middlewareStack.add(

@@ -33,8 +33,7 @@ export class ContentCommit {
     this.#pending.set(digest, contents.add(content))
     return () => {
       contents.delete(content)
-      if (contents.size === 0 && this.#pending.get(digest) === contents)
-        this.#pending.delete(digest)
+      if (contents.size === 0 && this.#pending.get(digest) === contents) this.#pending.delete(digest)
     }
   }
 
@@ -62,10 +61,7 @@ export class ContentCommit {
    * Stores the blobs that got their first reference in this transaction; turns those that lost their last one into
    * garbage. The two lists are disjoint.
    */
-  async apply(
-    transaction: SqlTransaction,
-    { added, freed }: { added: string[]; freed: string[] },
-  ): Promise<void> {
+  async apply(transaction: SqlTransaction, { added, freed }: { added: string[]; freed: string[] }): Promise<void> {
     if (added.length > 0) await this.#add(transaction, added)
     for (let at = 0; at < freed.length; at += batchSize) {
       await this.#free(transaction, freed.slice(at, at + batchSize))
@@ -97,10 +93,7 @@ export class ContentCommit {
   }
 
   /** Locks and returns an uploaded object per digest. */
-  async #findLive(
-    transaction: SqlTransaction,
-    digests: string[],
-  ): Promise<Map<string, UploadedObject>> {
+  async #findLive(transaction: SqlTransaction, digests: string[]): Promise<Map<string, UploadedObject>> {
     const uploaded = digests.flatMap((digest) => this.#of(digest).filter(isUploaded))
     if (uploaded.length === 0) return new Map()
     const known = uploaded.map(({ key }) => key)
@@ -109,9 +102,7 @@ export class ContentCommit {
         where object_key = any(${known}) and ${isUnclaimed} for update`,
     )
     const keys = new Set(found.map(({ object_key }) => object_key))
-    return new Map(
-      uploaded.filter(({ key }) => keys.has(key)).map((object) => [object.digest, object]),
-    )
+    return new Map(uploaded.filter(({ key }) => keys.has(key)).map((object) => [object.digest, object]))
   }
 
   // Two statements: the second sees compressed forms that were added while the first waited for its locks.

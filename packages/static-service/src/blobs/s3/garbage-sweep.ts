@@ -89,10 +89,9 @@ export class GarbageSweep {
     if (claimed.length === 0) return []
     const results = await Promise.allSettled(claimed.map((each) => this.#deleteOne(each)))
     const done = claimed.filter((_, at) => results[at]?.status === 'fulfilled')
-    await this.#dependencies.postgres.query(
-      'delete from static_service.garbage where object_key = any($1)',
-      [done.map(({ object_key }) => object_key)],
-    )
+    await this.#dependencies.postgres.query('delete from static_service.garbage where object_key = any($1)', [
+      done.map(({ object_key }) => object_key),
+    ])
     this.deleted += done.length
     return results.filter((result) => result.status === 'rejected')
   }

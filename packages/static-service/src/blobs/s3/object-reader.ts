@@ -66,10 +66,7 @@ export class ObjectReader implements OpenBlob {
 
   /** Copies the next chunk, or a part of it, into the buffer; returns the number of bytes. */
   async #readSome(into: Buffer, start: number): Promise<number> {
-    const download =
-      this.#download?.start === start
-        ? this.#download
-        : await this.#begin(start, start + into.length)
+    const download = this.#download?.start === start ? this.#download : await this.#begin(start, start + into.length)
     if (download.rest.length === 0) {
       const { value, done } = await download.chunks.next()
       if (done) throw new Error(`a download ended at ${start} instead of ${download.end}`)

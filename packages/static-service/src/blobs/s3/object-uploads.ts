@@ -45,11 +45,7 @@ export class ObjectUploads {
   }
 
   /** Uploads bytes, or a file, of a blob or its compressed form; a large file in parts. */
-  async upload(
-    { digest, size }: StoredBlob,
-    from: Buffer | string,
-    sha256 = digest,
-  ): Promise<UploadedObject> {
+  async upload({ digest, size }: StoredBlob, from: Buffer | string, sha256 = digest): Promise<UploadedObject> {
     const key = await this.#addKey(digest)
     const discard = () => this.#discard(key)
     try {
@@ -90,8 +86,7 @@ export class ObjectUploads {
     // An earlier attempt may have finished it.
     const found = await bucket.head(key)
     if (found?.size === size) return { key, size, etag: found.etag }
-    const last =
-      tail && (await bucket.putPart({ key, uploadId, number }, tail, hash('sha256', tail)))
+    const last = tail && (await bucket.putPart({ key, uploadId, number }, tail, hash('sha256', tail)))
     const all = last ? [...parts, last] : parts
     return { key, size, etag: await bucket.finishMultipart({ key, uploadId, size }, all) }
   }
@@ -156,9 +151,7 @@ export class ObjectUploads {
         parts[number - 1] = await this.#sendPart(where, slice, buffer)
       }
     }
-    const results = await Promise.allSettled(
-      Array.from({ length: maxConcurrentParts }, () => this.#memory(send)),
-    )
+    const results = await Promise.allSettled(Array.from({ length: maxConcurrentParts }, () => this.#memory(send)))
     try {
       for (const result of results) if (result.status === 'rejected') throw result.reason
       return await bucket.finishMultipart({ key, uploadId, size }, parts)
@@ -220,8 +213,7 @@ const maxParts = 9000
 const maxConcurrentParts = 3
 const maxBuffers = 6
 
-export const partBytesOf = (size: number) =>
-  Math.max(minPartBytes, Math.ceil(size / maxParts / mebibyte) * mebibyte)
+export const partBytesOf = (size: number) => Math.max(minPartBytes, Math.ceil(size / maxParts / mebibyte) * mebibyte)
 
 function* slicesOf(file: string, size: number) {
   const partBytes = partBytesOf(size)

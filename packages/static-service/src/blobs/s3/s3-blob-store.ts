@@ -2,18 +2,8 @@ import { hash, randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  type Postgres,
-  Probe,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
-import {
-  type CompressedCoding,
-  type ContentCoding,
-  compressedCodings,
-} from '../../rfc9110/content-codings.ts'
+import { type Postgres, Probe, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { type CompressedCoding, type ContentCoding, compressedCodings } from '../../rfc9110/content-codings.ts'
 import { contentCodings, folderMode, maxSmallBytes } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import type { BlobStore, OnSaved, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
@@ -76,7 +66,12 @@ export class S3BlobStore implements BlobStore {
     this.#tmp = tmp
     const { uploadLifetimeMs: lifetimeMs = 0 } = options
     this.#uploads = new ObjectUploads({
-      ...{ postgres, bucket, prefix, graceSeconds, lifetimeMs, onError },
+      postgres,
+      bucket,
+      prefix,
+      graceSeconds,
+      lifetimeMs,
+      onError,
     })
     this.commits = new ContentCommit(graceSeconds)
     const intervalMs = Math.min(Math.max(graceSeconds * 500, 1000), 60_000)
@@ -114,7 +109,8 @@ export class S3BlobStore implements BlobStore {
 
   draft(file = this.#newTmpFile(), arrived?: ContentHash, object?: StoredObject): StagedBlob {
     return new StagedBlob({
-      ...{ file, arrived },
+      file,
+      arrived,
       isFlushed: false,
       memory: this.#memory,
       store: async (blob, from) => {
@@ -199,9 +195,7 @@ export class S3BlobStore implements BlobStore {
 
   // There are none, unless rows were changed by hand.
   async removeEntries(): Promise<void> {
-    await this.#delete(
-      sql`not exists (select from static_service.blobs where digest = contents.digest)`,
-    )
+    await this.#delete(sql`not exists (select from static_service.blobs where digest = contents.digest)`)
   }
 
   // PostgreSQL checks its pages itself.

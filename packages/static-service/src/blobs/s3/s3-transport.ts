@@ -5,9 +5,7 @@ import { HttpError } from '@domains-and-files/http'
 import { BytesLost, contentsUnavailable, insufficientStorage } from '../../errors.ts'
 
 /** Agents that close a connection after `timeoutMs` without progress in either direction. */
-export function limitedAgents(
-  timeoutMs: number,
-): Record<'httpAgent', http.Agent> & Record<'httpsAgent', https.Agent> {
+export function limitedAgents(timeoutMs: number): Record<'httpAgent', http.Agent> & Record<'httpsAgent', https.Agent> {
   const options = { keepAlive: true, maxSockets }
   return {
     httpAgent: limit(new http.Agent(options), timeoutMs),
@@ -56,12 +54,7 @@ export function isTransient(error: unknown): boolean {
   const status = statusOf(error)
   if (status === undefined) return !(error instanceof HttpError) && !isOver(error)
   if (status === 507) return false
-  return (
-    status >= 500 ||
-    status === 429 ||
-    status === 408 ||
-    (isNamed(error) && retryable.test(error.name))
-  )
+  return status >= 500 || status === 429 || status === 408 || (isNamed(error) && retryable.test(error.name))
 }
 
 /** The error that a client gets for a failed call. */
@@ -72,8 +65,7 @@ export function storageError(error: unknown): unknown {
   return isFull ? insufficientStorage(error) : contentsUnavailable(error)
 }
 
-const retryable =
-  /^(?:RequestTimeout|SlowDown|BadDigest|XAmzContentSHA256Mismatch|OperationAborted)$/
+const retryable = /^(?:RequestTimeout|SlowDown|BadDigest|XAmzContentSHA256Mismatch|OperationAborted)$/
 
 const isNamed = (error: unknown): error is Error => error instanceof Error
 

@@ -68,8 +68,12 @@ export function entryOf(
     bytes.removed += after ? 0 : (before?.size ?? 0)
   }
   return {
-    ...{ ...cause, prefix: cause.prefix ?? null, version: cause.version ?? null },
-    ...{ ...entry, id, at },
+    ...cause,
+    prefix: cause.prefix ?? null,
+    version: cause.version ?? null,
+    ...entry,
+    id,
+    at,
     bytes: entry.added + entry.replaced > 0 ? bytes.stored : bytes.removed,
     paths: files.slice(0, maxPaths).map(({ key }) => key),
     isForgotten: false,
@@ -97,8 +101,7 @@ export function dateFor(dates: ChangeDates, before?: string): string {
 
 const secondOf = (date: string) => date.slice(0, 19)
 
-const nextSecond = (date: string) =>
-  new Date((Math.floor(Date.parse(date) / 1000) + 1) * 1000).toISOString()
+const nextSecond = (date: string) => new Date((Math.floor(Date.parse(date) / 1000) + 1) * 1000).toISOString()
 
 /** Data of an event `files.changed`: the entry of the change, and its directories. */
 export interface FilesChanged {
@@ -112,11 +115,7 @@ export interface FilesChanged {
 const maxDirectories = 100
 
 /** The event of a change in these directories, named as in `FilesChanged`, or below them. */
-export function fileEventOf(
-  entry: ChangeEntry,
-  directories: Iterable<string>,
-  isDeep = false,
-): NewEvent {
+export function fileEventOf(entry: ChangeEntry, directories: Iterable<string>, isDeep = false): NewEvent {
   const named = [...new Set(directories)]
   const { by, requestId } = entry
   const data: FilesChanged =
@@ -137,10 +136,7 @@ function directoriesAbove(parents: string[]): string[] {
 }
 
 /** Records an event per used-up link, once: skips known ones, as a process may crash before it marks them as recorded. */
-export async function recordUsedUp(
-  { transaction }: { transaction: SqlTransaction },
-  links: Link[],
-): Promise<void> {
+export async function recordUsedUp({ transaction }: { transaction: SqlTransaction }, links: Link[]): Promise<void> {
   const type = 'link.used_up'
   const texts = list(links.map((link) => JSON.stringify(link)))
   const known = await transaction.all<{ data: string }>(

@@ -19,18 +19,26 @@ const fileChanges = { put, remove, moveFiles }
 
 /** Changes of files that they do not name, or of very many, and others. Each is a transaction of its own. */
 const loneChanges = {
-  ...{ changeBelow, rehearse, begin, continue: continueChange, abandon },
-  ...{ replaceTree, keepContents, revert },
-  ...{ prune, forget, importRows, record: recordVersion, recordUsedUp },
+  changeBelow,
+  rehearse,
+  begin,
+  continue: continueChange,
+  abandon,
+  replaceTree,
+  keepContents,
+  revert,
+  prune,
+  forget,
+  importRows,
+  record: recordVersion,
+  recordUsedUp,
 }
 
 type Changes = typeof fileChanges & typeof loneChanges
 
 /** Changes of the catalog. Each is atomic, and durable when its promise resolves. */
 export type CatalogWrites = {
-  [Name in keyof Changes]: (
-    input: Parameters<Changes[Name]>[1],
-  ) => Promise<Awaited<ReturnType<Changes[Name]>>>
+  [Name in keyof Changes]: (input: Parameters<Changes[Name]>[1]) => Promise<Awaited<ReturnType<Changes[Name]>>>
 }
 
 type CommandOf<Names extends keyof Changes> = {
@@ -42,9 +50,7 @@ export type CatalogCommand = CommandOf<keyof Changes>
 
 type FileCommand = CommandOf<keyof typeof fileChanges>
 
-export function catalogWrites(
-  submit: (command: CatalogCommand, size: 'small' | 'large') => Promise<unknown>,
-) {
+export function catalogWrites(submit: (command: CatalogCommand, size: 'small' | 'large') => Promise<unknown>) {
   const submits = Object.keys({ ...fileChanges, ...loneChanges }).map((name) => {
     const size = name in loneChanges ? 'large' : 'small'
     return [name, (input: unknown) => submit({ name, input } as CatalogCommand, size)]
@@ -108,15 +114,10 @@ export class ChangeGroups {
   }
 
   /** Retries a deletion with the disk reserve released, without history, and in smaller and smaller slices. */
-  async #commitOnFullDisk(
-    command: CatalogCommand,
-    error: unknown,
-    effects: Effects,
-  ): Promise<Outcome<unknown>> {
+  async #commitOnFullDisk(command: CatalogCommand, error: unknown, effects: Effects): Promise<Outcome<unknown>> {
     const { name, input } = command
     const isDeletion =
-      /^(?:begin|continue|forget|prune|remove)$/.test(name) ||
-      (name === 'changeBelow' && input.target === null)
+      /^(?:begin|continue|forget|prune|remove)$/.test(name) || (name === 'changeBelow' && input.target === null)
     if (!isDeletion || !(error instanceof DatabaseFullError)) return { error }
     this.#dependencies.reserve?.release()
     for (;;) {
@@ -138,9 +139,16 @@ export class ChangeGroups {
       const locked = await transaction.get<{ nowMs: number }>(lockCatalog)
       if (!locked) throw new Error('a query without a table has no row')
       const group: Group = {
-        ...{ transaction, contents, nowMs: locked.nowMs, keeps, quota },
+        transaction,
+        contents,
+        nowMs: locked.nowMs,
+        keeps,
+        quota,
         rules: { ...this.#rules, sliceFiles: this.#sliceFiles },
-        ...{ changed: [], freed: [], references: new Map(), excess: 0 },
+        changed: [],
+        freed: [],
+        references: new Map(),
+        excess: 0,
       }
       const outcomes = await applyAll(group, commands)
       if (group.excess > 0) await dropOldest(group, group.excess)
@@ -169,9 +177,7 @@ async function applyAll(group: Group, commands: CatalogCommand[]): Promise<Outco
   const lone = commands.find(isAlone)
   if (lone) return [{ value: await Reflect.get(loneChanges, lone.name)(group, lone.input) }]
   const changes = commands as FileCommand[] // The queue groups no others.
-  const digests = changes.flatMap(({ name, input }) =>
-    name === 'put' ? input.files.map(({ digest }) => digest) : [],
-  )
+  const digests = changes.flatMap(({ name, input }) => (name === 'put' ? input.files.map(({ digest }) => digest) : []))
   const table = await loadFiles(group, changes.flatMap(pathsOf), { digests, areNew: true })
   const outcomes = changes.map((change): Outcome<unknown> => {
     const apply: (table: LoadedFiles, input: never) => unknown = fileChanges[change.name]

@@ -21,10 +21,7 @@ export interface DirectoryChange {
 }
 
 /** Moves or removes all files below a directory; undefined: they are too many for one transaction. */
-export async function changeBelow(
-  group: Group,
-  change: DirectoryChange,
-): Promise<Removed | undefined> {
+export async function changeBelow(group: Group, change: DirectoryChange): Promise<Removed | undefined> {
   const { directory: from, target: to } = change
   const within = `${from}/${from.slice(to ? to.length + 1 : 0).split('/')[0]}`
   const table = await loadFiles(group, [from, within])
@@ -59,8 +56,7 @@ export function loadBelow(
   )
 }
 
-const isAbove = (directory: string, other: string) =>
-  directory === '' || other.startsWith(`${directory}/`)
+const isAbove = (directory: string, other: string) => directory === '' || other.startsWith(`${directory}/`)
 
 /**
  * Applies the slice of a change after a path, and writes nothing: a move in slices that cannot be completed should not
@@ -128,10 +124,7 @@ export async function begin(
 }
 
 /** Carries out the next slice of a change that was begun. */
-export async function continueChange(
-  group: Group,
-  { id }: { id: number },
-): Promise<Removed & { isLast: boolean }> {
+export async function continueChange(group: Group, { id }: { id: number }): Promise<Removed & { isLast: boolean }> {
   const { transaction, nowMs, rules } = group
   const limit = rules.sliceFiles
   const change = await transaction.get<Omit<DirectoryChange, 'cause'> & { cause: string }>(
@@ -142,9 +135,7 @@ export async function continueChange(
   const rows = await loadBelow(transaction, change.directory, { limit, before: id })
   const isLast = rows.length < limit
   if (!isLast) {
-    await transaction.run(
-      sql`update ${name('unfinished_changes')} set touched_at = ${nowMs} where id = ${id}`,
-    )
+    await transaction.run(sql`update ${name('unfinished_changes')} set touched_at = ${nowMs} where id = ${id}`)
   }
   const cause = JSON.parse(change.cause)
   const done = await changeThese(group, rows, { ...change, cause }, id)
@@ -159,9 +150,7 @@ export async function abandon({ transaction }: Group, { id }: { id: number }): P
   )
   const entry = ended && (await readEntry(transaction, id))
   if (entry) {
-    const directories = [ended.directory, ended.target]
-      .flatMap((each) => each ?? [])
-      .map((each) => each && `${each}/`)
+    const directories = [ended.directory, ended.target].flatMap((each) => each ?? []).map((each) => each && `${each}/`)
     await appendEvents(transaction, [fileEventOf(entry, directories, true)])
   }
 }

@@ -89,8 +89,7 @@ export function replaceFiles(table: LoadedFiles, { before, files }: Replacement)
   const differing = files.filter(({ path, digest }) => table.files.get(path)?.digest !== digest)
   const replaced = differing.filter(({ path }) => table.files.get(path) !== undefined).length
   const rows = exchange(table, ended, differing)
-  if (quota !== undefined && table.counts.storedSize > Math.max(quota, storedSize))
-    throw errors.quotaExceeded(quota)
+  if (quota !== undefined && table.counts.storedSize > Math.max(quota, storedSize)) throw errors.quotaExceeded(quota)
   const counts = { replaced, removed: ended.length, added: rows.length - replaced }
   return { ...counts, unchanged: files.length - rows.length, rows }
 }

@@ -141,8 +141,7 @@ export class LoadedFiles {
   accept(cause: ChangeCause | undefined, also: string[] = []): ChangeEntry | undefined {
     const files = this.files.accept()
     const changed = new Set(files.map(({ key }) => key))
-    for (const key of also)
-      if (!changed.has(key)) files.push({ key, before: undefined, after: undefined })
+    for (const key of also) if (!changed.has(key)) files.push({ key, before: undefined, after: undefined })
     this.directories.accept()
     for (const { key, after } of this.blobs.accept()) if (!after) this.freed.push(key)
     let entry: ChangeEntry | undefined
@@ -199,8 +198,7 @@ export class LoadedFiles {
     for (let [at, children] = [path, files]; at !== ''; ) {
       at = parentOf(at)
       const before = this.directories.get(at)
-      if (!before && files < 1)
-        throw new Error(`the directory ${at} of a file is not in the catalog`)
+      if (!before && files < 1) throw new Error(`the directory ${at} of a file is not in the catalog`)
       const after = before ? { ...before } : { path: at, children: 0, files: 0, bytes: 0 }
       after.children += children
       after.files += files
@@ -219,8 +217,7 @@ export class LoadedFiles {
     if (after.refs < 0) throw new Error(`the content ${digest} of a file is not in the catalog`)
     this.blobs.set(digest, after.refs + after.past > 0 ? after : undefined)
     for (const [blob, sign] of [[before, -1] as const, [after, 1] as const])
-      if (blob.refs + blob.past > 0)
-        this.counts[blob.refs > 0 ? 'storedSize' : 'pastSize'] += sign * blob.size
+      if (blob.refs + blob.past > 0) this.counts[blob.refs > 0 ? 'storedSize' : 'pastSize'] += sign * blob.size
   }
 
   #isKept(row: StoredFile, endedBy: number): boolean {

@@ -12,7 +12,11 @@ import type { LoadedFiles } from './loaded-files.ts'
 import { loadFiles, writeChanges, writeReferences } from './stored-rows.ts'
 
 const endedColumns = columns({
-  ...{ path: 'text', changeId: 'bigint', endedBy: 'bigint', digest: 'text', size: 'bigint' },
+  path: 'text',
+  changeId: 'bigint',
+  endedBy: 'bigint',
+  digest: 'text',
+  size: 'bigint',
 })
 
 /** The columns of a past file that pruning needs. */
@@ -32,9 +36,7 @@ export async function prune(
   const timeBefore = (days: number) => new Date(nowMs - days * dayMs).toISOString()
   const expired = sql`ended_at < ${timeBefore(rules.keepDays)} and ${isShownByNone(rules.keepVersions)}`
   const some =
-    need === undefined
-      ? await readOldest(transaction, expired)
-      : await readDroppable(transaction, need, { minSize })
+    need === undefined ? await readOldest(transaction, expired) : await readDroppable(transaction, need, { minSize })
   await drop(group, some)
   const isDone = some.length < batchRows
   const { entryDays, keepDays } = rules
@@ -49,11 +51,7 @@ export async function prune(
  * Removes the oldest past until `excess` bytes are freed or no past is left; returns the bytes still missing.
  * `keepsContents`: spares blobs that are kept without a file.
  */
-export async function dropOldest(
-  group: Group,
-  excess: number,
-  { keepsContents = false } = {},
-): Promise<number> {
+export async function dropOldest(group: Group, excess: number, { keepsContents = false } = {}): Promise<number> {
   for (let left = excess; left > 0; ) {
     const rows = await readDroppable(group.transaction, left, { keepsContents })
     if (rows.length === 0) return left
@@ -81,9 +79,7 @@ async function drop(group: Group, rows: PastRow[]): Promise<number> {
 }
 
 const readOldest = (transaction: SqlTransaction, condition: Statement): Promise<PastRow[]> =>
-  transaction.all<PastRow>(
-    sql`${pastRows} past where ${condition} order by ended_at limit ${batchRows}`,
-  )
+  transaction.all<PastRow>(sql`${pastRows} past where ${condition} order by ended_at limit ${batchRows}`)
 
 /** All columns of a `PastRow`, without a condition. */
 const pastRows = sql`select ${selected(endedColumns)} from ${name('past_files')}`
@@ -136,11 +132,7 @@ async function removeEntries(transaction: SqlTransaction, time: string): Promise
  */
 export async function keepContents(
   group: Group,
-  {
-    contents,
-    callerId,
-    isLimited,
-  }: { contents: StoredBlob[]; callerId: string; isLimited: boolean },
+  { contents, callerId, isLimited }: { contents: StoredBlob[]; callerId: string; isLimited: boolean },
 ): Promise<void> {
   const { transaction, nowMs, rules, quota } = group
   const paths = contents.map(({ digest }) => keptPath(digest, callerId))
@@ -150,7 +142,10 @@ export async function keepContents(
   const unseen = { changeId: 0, endedBy: 0, endedAt }
   const empty = { contentType: '', category: '', uploadedBy: '', createdAt: '', updatedAt: '' }
   const rows = contents.map((content) => ({
-    ...{ ...content, ...unseen, ...empty, path: keptPath(content.digest, callerId) },
+    ...content,
+    ...unseen,
+    ...empty,
+    path: keptPath(content.digest, callerId),
   }))
   const { loaded, counts } = await addPast(group, rows, { areNew: true })
   if (loaded.missing?.size) throw contentMissing()
@@ -221,9 +216,7 @@ const readPast = (transaction: SqlTransaction, condition: Statement) =>
 
 async function readRecorded(transaction: SqlTransaction, paths: string[]) {
   const files = await readRecordedFiles(transaction, sql`path ${among(paths)}`)
-  return files.flatMap(({ path, before, after }) =>
-    [before, after].map((state) => ({ path, digest: state?.digest })),
-  )
+  return files.flatMap(({ path, before, after }) => [before, after].map((state) => ({ path, digest: state?.digest })))
 }
 
 async function readSizes(transaction: SqlTransaction, digests: string[]) {

@@ -72,7 +72,5 @@ function refuseConflicts(table: LoadedFiles, files: Reverted[]) {
 }
 
 // An equal digest is no conflict, so that changes can be reverted one after another.
-const isSame = (
-  row: StoredFile | undefined,
-  state: Pick<RecordedState, 'digest' | 'contentType'> | null | undefined,
-) => row?.digest === state?.digest && row?.contentType === state?.contentType
+const isSame = (row: StoredFile | undefined, state: Pick<RecordedState, 'digest' | 'contentType'> | null | undefined) =>
+  row?.digest === state?.digest && row?.contentType === state?.contentType

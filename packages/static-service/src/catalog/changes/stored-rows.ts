@@ -2,26 +2,12 @@ import { appendEvents } from '@domains-and-files/events'
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { fold, nameOf, parentOf } from '../../files/file-path.ts'
 import { searchIndexes } from '../listing/search-index.ts'
-import {
-  among,
-  type Columns,
-  insertInto,
-  jsonRow,
-  orSet,
-  pieces,
-  runTogether,
-  type Writer,
-} from '../records.ts'
+import { among, type Columns, insertInto, jsonRow, orSet, pieces, runTogether, type Writer } from '../records.ts'
 import * as tables from '../tables.ts'
 import { loseFiles } from '../versions.ts'
 import { fileEventOf, type RowChange } from './change-entry.ts'
 import type { Group } from './group.ts'
-import {
-  type CatalogCounts,
-  type FileChange,
-  LoadedFiles,
-  type TrackedRows,
-} from './loaded-files.ts'
+import { type CatalogCounts, type FileChange, LoadedFiles, type TrackedRows } from './loaded-files.ts'
 
 // Loads the rows that commands can change, and writes those that they have changed. No other code writes rows of files.
 
@@ -47,30 +33,27 @@ interface LoadOptions {
 }
 
 /** Loads all rows that commands on these paths can touch: files and directories there and above, references, counts. */
-export async function loadFiles(
-  group: Group,
-  wanted: string[],
-  options: LoadOptions = {},
-): Promise<LoadedFiles> {
+export async function loadFiles(group: Group, wanted: string[], options: LoadOptions = {}): Promise<LoadedFiles> {
   const { transaction, contents, nowMs, keeps, quota } = group
   const digests = new Set(options.digests)
-  const missing =
-    options.areNew && digests.size > 0 && (await contents?.findMissing(transaction, [...digests]))
+  const missing = options.areNew && digests.size > 0 && (await contents?.findMissing(transaction, [...digests]))
   const paths = withAncestors(wanted)
   const [allPaths, allDigests] = [[...paths], [...digests]]
   const rows = { files: [] as string[], directories: [] as string[], blobs: [] as string[] }
   let found: Loaded | undefined
   for (let from = 0; from < Math.max(paths.size, digests.size); from += pieceSize) {
     const to = from + pieceSize
-    found = await transaction.get<Loaded>(
-      loadStatement(allPaths.slice(from, to), allDigests.slice(from, to)),
-    )
+    found = await transaction.get<Loaded>(loadStatement(allPaths.slice(from, to), allDigests.slice(from, to)))
     for (const kind of loadedKinds) if (found?.[kind]) rows[kind].push(found[kind])
   }
   if (!found) throw new Error('the catalog has no row of counts')
   const { newestShown, lastChangedAt: latest, storedSize, pastSize, lastId, lastChange } = found
   return new LoadedFiles({
-    ...{ paths, digests, missing: missing || undefined, quota, recordedAs: options.recordedAs },
+    paths,
+    digests,
+    missing: missing || undefined,
+    quota,
+    recordedAs: options.recordedAs,
     counts: { storedSize, pastSize, lastId, lastChange },
     files: JSON.parse(`[${rows.files}]`),
     directories: JSON.parse(`[${rows.directories}]`),
@@ -175,8 +158,7 @@ async function writeFiles(transaction: SqlTransaction, files: RowChange<tables.S
   for (const { before, after } of files) {
     const isSame = before?.id === after?.id
     if (before && !isSame) ended.push(before)
-    if (before && after && isSame && after.category !== before.category)
-      await index.remove(transaction, [before])
+    if (before && after && isSame && after.category !== before.category) await index.remove(transaction, [before])
     if (!after) continue
     const { id, path, category } = after
     const folded = fold(path)
@@ -262,8 +244,11 @@ async function recordChanges(writer: Writer, changes: FileChange[]) {
   await storeEntries(writer, entries)
   const files = changes.flatMap(({ entry: { id }, files }) =>
     files.map(({ key, before, after }) => ({
-      ...{ changeId: id, path: key, beforeChange: before?.changeId ?? null },
-      ...{ before: stateOf(before), after: stateOf(after) },
+      changeId: id,
+      path: key,
+      beforeChange: before?.changeId ?? null,
+      before: stateOf(before),
+      after: stateOf(after),
     })),
   )
   await storeChanged(writer, files)

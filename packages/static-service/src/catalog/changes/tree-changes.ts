@@ -56,8 +56,10 @@ export async function replaceTree(group: Group, wanted: TreeReplacement): Promis
   const { actor, directory, version, isDryRun } = wanted
   if (isDryRun) return { ...result, files: result.files + result.added - result.removed }
   const change = table.accept({
-    ...{ ...actor, action: isPast(wanted.source) ? 'restore' : 'deploy' },
-    ...{ prefix: `${directory}/`, version: version?.version ?? null },
+    ...actor,
+    action: isPast(wanted.source) ? 'restore' : 'deploy',
+    prefix: `${directory}/`,
+    version: version?.version ?? null,
   })
   if (change) await writeChanges(group, table)
   // Recorded last: it refers to the change. Its name was checked before.
@@ -73,8 +75,7 @@ async function applyTree(group: Group, wanted: TreeReplacement) {
   const { directory, source, isMerge, maxFiles, version, conditions } = wanted
   const { first: _, ...state } = await readOpenedTree(transaction, directory)
   if (!holdsForTree(conditions, state)) throw errors.treeChanged(directory)
-  if (version && (await isRecorded(transaction, version)))
-    throw errors.versionExists(version.version)
+  if (version && (await isRecorded(transaction, version))) throw errors.versionExists(version.version)
   const files = await filesOf(group, wanted)
   if (!isMerge && state.files > maxFiles) throw tooManyFiles(directory)
   const before = isMerge ? [] : await loadBelow(transaction, directory, { limit: maxFiles })
@@ -82,8 +83,7 @@ async function applyTree(group: Group, wanted: TreeReplacement) {
   const digests = files.map(({ digest }) => digest)
   const table = await loadFiles(group, paths, { digests, areNew: 'files' in source })
   const isLost = (digest: string) =>
-    table.loaded.missing?.has(digest) ||
-    ('files' in source && source.areStored && !table.blobs.get(digest))
+    table.loaded.missing?.has(digest) || ('files' in source && source.areStored && !table.blobs.get(digest))
   if (digests.some(isLost)) throw errors.contentMissing()
   const counts = replaceFiles(table, { before, files })
   return { table, result: { ...state, ...counts, change: null } }
@@ -108,18 +108,13 @@ async function filesOf(
   return rows.map(copy)
 }
 
-const tooManyFiles = (directory: string) =>
-  errors.treeTooLarge(`MAX_TREE_FILES files below ${directory}/`)
+const tooManyFiles = (directory: string) => errors.treeTooLarge(`MAX_TREE_FILES files below ${directory}/`)
 
-function holdsForTree(
-  { ifMatch, ifNoneMatch }: TreeReplacement['conditions'],
-  { files, etag }: TreeState,
-): boolean {
+function holdsForTree({ ifMatch, ifNoneMatch }: TreeReplacement['conditions'], { files, etag }: TreeState): boolean {
   const isNamedBy = (list: TagList) => files > 0 && (list === '*' || list.includes(etag))
   if (ifMatch !== undefined && !isNamedBy(ifMatch)) return false
   return ifNoneMatch === undefined || !isNamedBy(ifNoneMatch)
 }
 
 const isRecorded = async (transaction: SqlTransaction, { version }: NewVersion) =>
-  (await transaction.get(sql`select 1 from ${name('versions')} where version = ${version}`)) !==
-  undefined
+  (await transaction.get(sql`select 1 from ${name('versions')} where version = ${version}`)) !== undefined

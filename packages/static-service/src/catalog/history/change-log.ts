@@ -1,10 +1,4 @@
-import {
-  join,
-  name,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
+import { join, name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { ChangeAction, ChangeEntry } from '../changes/change-entry.ts'
 import { all, below, type Page, type PageQuery, readPage, selected } from '../records.ts'
 import { changedColumns, entryColumns, type RecordedState } from '../tables.ts'
@@ -36,7 +30,8 @@ type RecordedRow = Record<'before' | 'after', string | null> & { changeId: numbe
 const recordedRows = sql`select ${selected(changedColumns)} from ${name('changed_files')}`
 
 const toRecorded = ({ changeId, path, before, after }: RecordedRow): RecordedFile => ({
-  ...{ changeId, path },
+  changeId,
+  path,
   before: before && JSON.parse(before),
   after: after && JSON.parse(after),
 })
@@ -70,10 +65,7 @@ export async function readEntry(
   return row && toEntry(row)
 }
 
-export async function listChanges(
-  database: SqlTransaction,
-  query: ChangeQuery,
-): Promise<Page<ChangeEntry, number>> {
+export async function listChanges(database: SqlTransaction, query: ChangeQuery): Promise<Page<ChangeEntry, number>> {
   const { after = Number.MAX_SAFE_INTEGER } = query
   const wanted = sql`${name('changes')} entry where ${all(conditionsOf(query))}`
   const found = await readPage<EntryRow, number>(database, query, {

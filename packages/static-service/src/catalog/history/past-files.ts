@@ -91,17 +91,12 @@ async function requireMade(database: Pick<SqlTransaction, 'get'>, change: number
 }
 
 export async function readLastChange(transaction: Pick<SqlTransaction, 'get'>): Promise<number> {
-  const found = await transaction.get<{ change: number }>(
-    sql`select last_change change from ${name('catalog')}`,
-  )
+  const found = await transaction.get<{ change: number }>(sql`select last_change change from ${name('catalog')}`)
   return found?.change ?? 0
 }
 
 /** Whether a file of the scope existed after the change, but its row is no longer kept. */
-async function isGone(
-  database: Pick<SqlTransaction, 'get'>,
-  { change, ...scope }: PastScope,
-): Promise<boolean> {
+async function isGone(database: Pick<SqlTransaction, 'get'>, { change, ...scope }: PastScope): Promise<boolean> {
   const found = await database.get(
     sql`select 1 from (
         select path, before_change from ${name('changed_files')}
@@ -129,10 +124,7 @@ const forgotten = (path: string, change: number) => sql`(
  * The last change of a moment: a change id, an RFC 3339 instant or a version; 0: none.
  * @throws {HttpError} `change_not_found` for more digits than a change has, or `version_not_found`.
  */
-export async function changeAt(
-  database: Pick<SqlTransaction, 'get'>,
-  moment: string,
-): Promise<number> {
+export async function changeAt(database: Pick<SqlTransaction, 'get'>, moment: string): Promise<number> {
   if (/^\d+$/.test(moment)) {
     // Rounded, it would name another change.
     if (!Number.isSafeInteger(Number(moment))) throw changeNotFound(moment)
@@ -222,8 +214,7 @@ export async function readDiff(
   database: Pick<SqlTransaction, 'all' | 'get'>,
   { directory, from, to = latest, ...query }: DiffQuery,
 ): Promise<Page<DiffFile, string>> {
-  for (const change of [from, to])
-    if (change !== latest) await requireKept(database, { directory, change })
+  for (const change of [from, to]) if (change !== latest) await requireKept(database, { directory, change })
   const [first, last] = [Math.min(from, to), Math.max(from, to)]
   const [older, newer] = from > to ? ['after', 'before'] : ['before', 'after']
   const [files, past] = [name('files'), name('past_files')]

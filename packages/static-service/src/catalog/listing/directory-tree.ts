@@ -1,10 +1,4 @@
-import {
-  name,
-  type Sql,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
+import { name, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { TreeQuery } from '../list-query.ts'
 import { among, jsonObject } from '../records.ts'
 

@@ -1,18 +1,5 @@
-import {
-  dialect,
-  name,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
-import {
-  type ListQuery,
-  maxHits,
-  type Order,
-  type OrderName,
-  orders,
-  type SortedFile,
-} from '../list-query.ts'
+import { dialect, name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { type ListQuery, maxHits, type Order, type OrderName, orders, type SortedFile } from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
 import { all, below } from '../records.ts'
 import { type FileRow, fileRow } from '../tables.ts'
@@ -76,10 +63,7 @@ export async function readScope(
  * Restricts files to those of the query's directory: by its index or by that of paths, unless files are read along an
  * order that these indexes do not provide.
  */
-export function directoryFilter(
-  { prefix = '', recursive = true }: ListQuery,
-  order?: Order,
-): Statement[] {
+export function directoryFilter({ prefix = '', recursive = true }: ListQuery, order?: Order): Statement[] {
   if (!recursive) {
     const isIndexed = !order || order.column === 'name'
     return [sql`${isIndexed ? indexed : unindexed}directory = ${prefix}`]
@@ -133,10 +117,7 @@ function sourceOf({ transaction, query, scope, sample }: ListRead) {
   if (directory && directory.size <= Math.max(fewFiles, share * scope.population)) return unindexed
   if (share >= commonShare) return unindexed
   // PostgreSQL's planner combines it with the index of paths where that helps.
-  const { from, condition } = searchIndexes[transaction.dialect].candidates(
-    sample.rarest(search),
-    category,
-  )
+  const { from, condition } = searchIndexes[transaction.dialect].candidates(sample.rarest(search), category)
   return { from, conditions: [condition, ...conditions] }
 }
 
@@ -168,11 +149,7 @@ export async function scanPage(read: ListRead, range: Range): Promise<FileRow[]>
 const minScanned = 20_000
 
 /** Reads along the index of the order; a search reads a limited number of rows. */
-async function readInOrder(
-  { transaction, query }: ListRead,
-  range: Range,
-  maxRows?: number,
-): Promise<FileRow[]> {
+async function readInOrder({ transaction, query }: ListRead, range: Range, maxRows?: number): Promise<FileRow[]> {
   const { offset, take } = range
   const order = orders[range.order]
   const within = all(rangeConditions(query, range, order))
@@ -191,11 +168,7 @@ async function readInOrder(
 }
 
 /** Collects all matches of a search by its index, and sorts them. */
-async function collectAll(
-  { transaction, query, sample }: ListRead,
-  range: Range,
-  folded: string,
-): Promise<FileRow[]> {
+async function collectAll({ transaction, query, sample }: ListRead, range: Range, folded: string): Promise<FileRow[]> {
   const { offset, take } = range
   const order = orders[range.order]
   const index = searchIndexes[transaction.dialect]
@@ -222,11 +195,7 @@ export const idsIn = (ids: readonly number[]): Statement =>
   })}`
 
 /** The files whose ids `page` selects as `id`, in this order. Sorted here: see `plan`, which keeps PostgreSQL from sorting. */
-export async function readRows(
-  transaction: SqlTransaction,
-  page: Statement,
-  { precedes }: Order,
-): Promise<FileRow[]> {
+export async function readRows(transaction: SqlTransaction, page: Statement, { precedes }: Order): Promise<FileRow[]> {
   const rows = await transaction.all<FileRow>(
     sql`select ${fileRow} from (${page}) page join ${files} files on files.id = page.id`,
   )

@@ -1,25 +1,10 @@
 import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { fold, parentOf } from '../../files/file-path.ts'
 import { type RecordedFile, readRecordedFiles } from '../history/change-log.ts'
-import {
-  type FileList,
-  type ListQuery,
-  maxHits,
-  type OrderName,
-  orders,
-  type SortedFile,
-} from '../list-query.ts'
+import { type FileList, type ListQuery, maxHits, type OrderName, orders, type SortedFile } from '../list-query.ts'
 import { among } from '../records.ts'
 import type { FileRow, RecordedState } from '../tables.ts'
-import {
-  findMatches,
-  idsIn,
-  type ListRead,
-  type ListScope,
-  readRows,
-  readScope,
-  scanPage,
-} from './find-matches.ts'
+import { findMatches, idsIn, type ListRead, type ListScope, readRows, readScope, scanPage } from './find-matches.ts'
 import { PathSample } from './search-index.ts'
 
 /** A position in an order: a row, which need not exist any more, and the number of rows before it. */
@@ -76,8 +61,7 @@ class ListCache {
   async after(transaction: SqlTransaction, moment: Moment): Promise<ListCache> {
     const next = new ListCache(moment)
     const changed = await readChanged(transaction, { after: this.moment, upTo: moment.lastChange })
-    if (changed)
-      for (const [key, list] of this.#lists) next.#lists.set(key, afterChanges(list, changed))
+    if (changed) for (const [key, list] of this.#lists) next.#lists.set(key, afterChanges(list, changed))
     return next
   }
 }
@@ -142,8 +126,7 @@ async function readChanged(
   const span = sql`change_id > ${after} and change_id <= ${upTo}
     and exists (select 1 from ${name('changes')} where id = ${after} and at = ${changedAt}) limit ${maxRead + 1}`
   const files = await readRecordedFiles(transaction, span)
-  if (files.length > maxRead || files.some(({ before, after }) => !before && !after))
-    return undefined
+  if (files.length > maxRead || files.some(({ before, after }) => !before && !after)) return undefined
   // A slice of a change, or files of a restore, have numbers without rows.
   const changes = new Set(files.map(({ changeId }) => changeId))
   if (changes.size !== upTo - after) return undefined
@@ -208,8 +191,7 @@ export class FileListing {
   async #select({ transaction, query }: ListRead, ids: number[]): Promise<FileRow[]> {
     const { page, pageSize, after, sort } = query
     const order = orders[sort]
-    if (!after)
-      return readRows(transaction, idsIn(ids.slice((page - 1) * pageSize, page * pageSize)), order)
+    if (!after) return readRows(transaction, idsIn(ids.slice((page - 1) * pageSize, page * pageSize)), order)
     const following = sql`select id from ${name('files')} where id ${among(ids)} and ${order.after(after)}
       order by ${order.by} limit ${pageSize + 1}`
     return readRows(transaction, following, order)
@@ -232,8 +214,7 @@ export class FileListing {
     const offset = position - (start?.position ?? 0)
     const found = await scanPage(read, { order, from: start?.row, offset, take })
     const [row] = found
-    if (row && (position > 0 || query.search || scope.directory))
-      addPosition(known, order, { position, row })
+    if (row && (position > 0 || query.search || scope.directory)) addPosition(known, order, { position, row })
     return isBackwards ? found.reverse() : found
   }
 
@@ -254,10 +235,7 @@ export class FileListing {
   }
 
   // A snapshot older than the cache is rare: it gets an empty one.
-  async #cacheOf(
-    transaction: SqlTransaction,
-    { lastChange, changedAt }: ListScope,
-  ): Promise<ListCache> {
+  async #cacheOf(transaction: SqlTransaction, { lastChange, changedAt }: ListScope): Promise<ListCache> {
     const moment = { lastChange, changedAt }
     if (this.#isOf(moment)) return this.#cache
     if (lastChange < this.#cache.moment.lastChange) return new ListCache(moment)

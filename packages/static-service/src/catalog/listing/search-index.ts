@@ -1,10 +1,4 @@
-import {
-  type Dialect,
-  name,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
+import { type Dialect, name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { foldedPath } from '../migrations.ts'
 import { among, insertInto } from '../records.ts'
 
@@ -21,10 +15,7 @@ export interface SearchIndex {
   remove(transaction: SqlTransaction, files: { id: number }[]): Promise<void>
 
   /** The files that contain all these runs, the rarest run first, and are of the category. */
-  candidates(
-    runs: string[],
-    category: string | undefined,
-  ): { from: Statement; condition: Statement }
+  candidates(runs: string[], category: string | undefined): { from: Statement; condition: Statement }
 
   /** Some files at random. */
   sample(transaction: SqlTransaction, population: number): Promise<SampledFile[]>
@@ -148,15 +139,11 @@ export const searchIndexes: Record<Dialect, SearchIndex> = { sqlite: fts5, postg
 const sampleSize = 3000
 
 /** The number of a category: the first two letters of categories are unique. */
-const categoryNumber = (category: string) =>
-  -((category.charCodeAt(0) << 8) + category.charCodeAt(1))
+const categoryNumber = (category: string) => -((category.charCodeAt(0) << 8) + category.charCodeAt(1))
 
 // As the function `trigrams` does: runs of one, two and three bytes have ranges of their own.
 function numberOf(run: string): number {
-  const [first = 0, second = 0, third = 0] = Array.from(
-    run,
-    (letter) => letter.charCodeAt(0) - 0x100,
-  )
+  const [first = 0, second = 0, third = 0] = Array.from(run, (letter) => letter.charCodeAt(0) - 0x100)
   if (run.length === 1) return first
   if (run.length === 2) return 256 + (first << 8) + second
   return 65_792 + (first << 16) + (second << 8) + third

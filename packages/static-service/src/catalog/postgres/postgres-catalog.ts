@@ -80,8 +80,7 @@ class PostgresCatalog extends Catalog {
   async #commit(commands: CatalogCommand[]) {
     const committed = await this.#groups.commit(commands)
     // A health check shows a new version at once. If this fails, it shows it later.
-    if (commands.some(({ name }) => name === 'record'))
-      await this.readTotals().catch(() => undefined)
+    if (commands.some(({ name }) => name === 'record')) await this.readTotals().catch(() => undefined)
     return committed
   }
 

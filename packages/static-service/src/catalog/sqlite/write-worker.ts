@@ -74,8 +74,7 @@ serveCalls(methods, () => sql.close())
 async function commit(commands: CatalogCommand[]) {
   const committed = await groups.commit(commands)
   if (commands.some(isAlone)) truncateLog()
-  for (const outcome of committed.outcomes)
-    if ('error' in outcome) outcome.error = toPlain(outcome.error)
+  for (const outcome of committed.outcomes) if ('error' in outcome) outcome.error = toPlain(outcome.error)
   return committed
 }
 

@@ -16,13 +16,7 @@ import { type SortedFile, sorts } from '../../catalog/list-query.ts'
 import { directoryNotFound } from '../../errors.ts'
 import { readDirectory } from '../../files/file-path.ts'
 import { categories } from '../../files/media-type.ts'
-import {
-  CategoryCount,
-  type DescribeFiles,
-  DirectoryNode,
-  describeCategory,
-  FileList,
-} from './file-schema.ts'
+import { CategoryCount, type DescribeFiles, DirectoryNode, describeCategory, FileList } from './file-schema.ts'
 
 interface Dependencies {
   catalog: Catalog
@@ -38,17 +32,11 @@ const browsing = {
 
 /** A directory in a query; the root is empty. */
 export const prefixQuery = (description: string) =>
-  z
-    .string('must be given once')
-    .transform(readDirectory)
-    .default('')
-    .meta({ type: 'string', description })
+  z.string('must be given once').transform(readDirectory).default('').meta({ type: 'string', description })
 
 const ListQuery = z.strictObject({
   ...pageQuery(50, 200),
-  ...afterQuery(
-    z.strictObject({ path: z.string().max(1024), size: z.int(), updatedAt: z.iso.datetime() }),
-  ),
+  ...afterQuery(z.strictObject({ path: z.string().max(1024), size: z.int(), updatedAt: z.iso.datetime() })),
   category: z
     .enum(categories, `must be one of ${categories.join(', ')}`)
     .optional()
@@ -92,11 +80,7 @@ const listCategories = operation({
   summary: 'Count files by category, largest count first',
   description: 'The category follows from the media type of a file.',
   querystring: UsageQuery,
-  ...answers(
-    200,
-    'The categories with at least one file',
-    z.object({ categories: z.array(CategoryCount) }),
-  ),
+  ...answers(200, 'The categories with at least one file', z.object({ categories: z.array(CategoryCount) })),
 })
 
 const maxDepth = 32

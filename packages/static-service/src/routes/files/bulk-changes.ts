@@ -4,12 +4,7 @@ import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { Actor } from '../../catalog/changes/change-entry.ts'
-import {
-  type DirectoryMove,
-  type FileMove,
-  isIntoItself,
-  movedPath,
-} from '../../catalog/changes/file-changes.ts'
+import { type DirectoryMove, type FileMove, isIntoItself, movedPath } from '../../catalog/changes/file-changes.ts'
 import type { Removed } from '../../catalog/changes/group.ts'
 import { readTreePages } from '../../catalog/listing/tree-files.ts'
 import * as errors from '../../errors.ts'
@@ -42,9 +37,7 @@ const changeErrors = [errors.invalidPath('a segment is empty'), errors.insuffici
 
 const Move = z
   .strictObject({
-    from: z
-      .string('must be a string')
-      .meta({ description: 'path of a file, or of a directory with a trailing slash' }),
+    from: z.string('must be a string').meta({ description: 'path of a file, or of a directory with a trailing slash' }),
     to: z.string('must be a string').meta({ description: 'new path, of the same kind' }),
     overwrite: z
       .boolean('must be true or false')
@@ -128,11 +121,7 @@ async function movesBelow(move: DirectoryMove, { catalog }: Dependencies) {
 }
 
 // A new name may change the media type, which may depend on the first bytes.
-async function moveAll(
-  moves: DirectoryMove[],
-  actor: Actor,
-  { catalog, store }: Dependencies,
-): Promise<number> {
+async function moveAll(moves: DirectoryMove[], actor: Actor, { catalog, store }: Dependencies): Promise<number> {
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
     const typed: FileMove[] = []
     for (const { from, to, overwrite } of moves) {
@@ -213,9 +202,7 @@ export function registerBulkRoutes(app: App, dependencies: Dependencies) {
   app.post('/api/files/move', moveFiles, async (request) => {
     const move = readMove(callerOf(request), request.body)
     const actor = actorOf(request)
-    const moved = move.isDirectory
-      ? catalog.moveDirectory(move, actor)
-      : moveAll([move], actor, dependencies)
+    const moved = move.isDirectory ? catalog.moveDirectory(move, actor) : moveAll([move], actor, dependencies)
     return { files_moved: await moved }
   })
   app.post('/api/files/move/batch', { ...moveFileBatch, bodyLimit }, async (request) => {
@@ -235,9 +222,7 @@ export function registerBulkRoutes(app: App, dependencies: Dependencies) {
     if (!forget) return describe(await catalog.writes.remove({ paths, actor }))
     const { freed, ...removed } = await catalog.writes.forget({ paths, actor })
     // It is forgotten: what a process could not erase is erased by the next start, or by the sweep.
-    void store
-      .erase(freed)
-      .catch((error) => request.log.error({ err: error }, 'contents not erased'))
+    void store.erase(freed).catch((error) => request.log.error({ err: error }, 'contents not erased'))
     return describe(removed)
   })
 }

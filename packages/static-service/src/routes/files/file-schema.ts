@@ -15,18 +15,14 @@ export const FileRecord = z
   .object({
     path: Path,
     name: z.string().meta({ description: 'last segment of the path', examples: ['hello.txt'] }),
-    category: z
-      .enum(categories)
-      .meta({ description: 'derived from the content type', examples: ['document'] }),
+    category: z.enum(categories).meta({ description: 'derived from the content type', examples: ['document'] }),
     content_type: z.string().meta({
       description: 'from the extension, else from the first bytes',
       examples: ['text/plain'],
     }),
     size: Size,
     sha256: Sha256,
-    url: z
-      .string()
-      .meta({ description: 'URL of the content', examples: ['/static/notes/hello.txt'] }),
+    url: z.string().meta({ description: 'URL of the content', examples: ['/static/notes/hello.txt'] }),
     public: z.boolean().meta({ description: 'whether everybody may read the content' }),
     uploaded_by: Username,
     created_at: z.iso.datetime(),
@@ -55,9 +51,7 @@ export const DirectoryNode = z
     type: z.literal('directory'),
     file_count: z.int().meta({ description: 'including everything below' }),
     total_size: z.int().meta({ description: 'including everything below' }),
-    get children(): z.ZodNullable<
-      z.ZodArray<z.ZodUnion<readonly [typeof DirectoryNode, typeof FileNode]>>
-    > {
+    get children(): z.ZodNullable<z.ZodArray<z.ZodUnion<readonly [typeof DirectoryNode, typeof FileNode]>>> {
       return z.array(z.union([DirectoryNode, FileNode])).nullable()
     },
     truncated: z
@@ -70,10 +64,7 @@ export const DirectoryNode = z
 export const FileList = z.object({
   files: z.array(FileRecord),
   pagination: Pagination.extend({
-    total_is_exact: z
-      .literal(false)
-      .optional()
-      .meta({ description: 'total_items is a lower bound' }),
+    total_is_exact: z.literal(false).optional().meta({ description: 'total_items is a lower bound' }),
   }),
   next: Next,
 })

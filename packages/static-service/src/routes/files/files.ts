@@ -29,10 +29,7 @@ interface CachedRecord {
 }
 
 export function createRecordCache(catalog: Catalog, memoryBytes: number): RecordCache {
-  const records: RecordCache = new LruLoader(
-    memoryBytes,
-    ({ etag, json }) => etag.length + json.length,
-  )
+  const records: RecordCache = new LruLoader(memoryBytes, ({ etag, json }) => etag.length + json.length)
   catalog.onChange(records.invalidate)
   return records
 }

@@ -4,13 +4,7 @@ import { z } from 'zod'
 import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
 import { readUrlPath } from '../../files/file-path.ts'
-import {
-  file,
-  fileTooLarge,
-  storedAnswers,
-  uploadConditions,
-  uploadErrors,
-} from '../openapi-examples.ts'
+import { file, fileTooLarge, storedAnswers, uploadConditions, uploadErrors } from '../openapi-examples.ts'
 import { FileRecord } from './file-schema.ts'
 import { FilePath } from './files.ts'
 import {
@@ -127,9 +121,7 @@ export function registerPutRoutes(app: App, dependencies: UploadDependencies) {
     if (content.digest !== request.params.sha256) throw errors.digestMismatch('its name')
     const caller = await readmit(request)
     const known = await catalog.reads.contentSizes({ ...caller, digests: [content.digest] })
-    await catalog.writes.keepContents({
-      ...{ contents: [content], callerId: caller.id, isLimited: true },
-    })
+    await catalog.writes.keepContents({ contents: [content], callerId: caller.id, isLimited: true })
     return reply.code(known.size > 0 ? 204 : 201).send(undefined)
   })
 }

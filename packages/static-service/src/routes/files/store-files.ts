@@ -26,8 +26,7 @@ export function conditionsOf(headers: IncomingHttpHeaders): Conditions {
 
 /** @throws {HttpError} `unsupported_media_type` for a body that would have to be decoded to be stored. */
 export function refuseContentCoding({ 'content-encoding': coding }: IncomingHttpHeaders): void {
-  if (coding !== undefined && coding.toLowerCase() !== 'identity')
-    throw errors.contentCodingNotSupported()
+  if (coding !== undefined && coding.toLowerCase() !== 'identity') throw errors.contentCodingNotSupported()
 }
 
 /**
@@ -83,10 +82,7 @@ export class UploadLimits {
   }
 
   /** `checkSize` and `checkQuota` of the body that these headers announce. */
-  async checkLength(
-    path: string,
-    { 'content-length': length }: IncomingHttpHeaders,
-  ): Promise<void> {
+  async checkLength(path: string, { 'content-length': length }: IncomingHttpHeaders): Promise<void> {
     if (length === undefined) return
     this.checkSize(Number(length))
     await this.checkQuota(path, Number(length))

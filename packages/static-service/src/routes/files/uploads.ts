@@ -1,12 +1,5 @@
 import { callerOf } from '@domains-and-files/auth'
-import {
-  type App,
-  answers,
-  databaseProblem,
-  HttpError,
-  operation,
-  validationFailed,
-} from '@domains-and-files/http'
+import { type App, answers, databaseProblem, HttpError, operation, validationFailed } from '@domains-and-files/http'
 import multipart, { type Multipart } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -14,13 +7,7 @@ import type { StagedBlob } from '../../blobs/staging-file.ts'
 import * as errors from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
 import { requirePath } from '../callers.ts'
-import {
-  file,
-  fileTooLarge,
-  storedAnswers,
-  uploadConditions,
-  uploadErrors,
-} from '../openapi-examples.ts'
+import { file, fileTooLarge, storedAnswers, uploadConditions, uploadErrors } from '../openapi-examples.ts'
 import { FileRecord } from './file-schema.ts'
 import {
   type Arrival,
@@ -143,11 +130,7 @@ const batchPath = (name: string, path: string) => readPath(join(readDirectory(pa
  * @throws {HttpError} `malformed_body`, `validation_failed`, `file_missing`, `too_many_files`, or what `pathOf`, the limits
  *   and `storeFiles` throw.
  */
-export async function storeForm(
-  request: FastifyRequest,
-  rules: FormRules,
-  dependencies: UploadDependencies,
-) {
+export async function storeForm(request: FastifyRequest, rules: FormRules, dependencies: UploadDependencies) {
   const { maxFiles } = rules
   // Rejects without reading if the length proves that one of the files is too large.
   const length = Number(request.headers['content-length'] ?? 0)
@@ -210,8 +193,7 @@ class UploadForm {
   #arrivals(): Arrival[] {
     const { field, pathOf } = this.#rules
     // Browsers send a nameless empty file where none was chosen.
-    if (this.#files.every(({ name, draft }) => name === '' && draft.size === 0))
-      throw errors.fileMissing(field)
+    if (this.#files.every(({ name, draft }) => name === '' && draft.size === 0)) throw errors.fileMissing(field)
     if (this.#strays.length > 0) throw this.#strayParts()
     const arrivals = this.#files.map(({ name, path, draft }) => {
       return { path: path ?? pathOf(name, this.#path ?? ''), draft }

@@ -1,13 +1,5 @@
 import { callerOf } from '@domains-and-files/auth'
-import {
-  type App,
-  afterQuery,
-  answers,
-  longListSchema,
-  operation,
-  pageOf,
-  pageQuery,
-} from '@domains-and-files/http'
+import { type App, afterQuery, answers, longListSchema, operation, pageOf, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { type ChangeEntry, changeActions } from '../../catalog/changes/change-entry.ts'
@@ -42,9 +34,7 @@ export const Change = z
     added: z.int(),
     replaced: z.int(),
     removed: z.int(),
-    bytes: z
-      .int()
-      .meta({ description: 'of the files stored; of those removed if none was stored' }),
+    bytes: z.int().meta({ description: 'of the files stored; of those removed if none was stored' }),
     paths: z.array(z.string()).meta({ description: 'up to ten of the paths' }),
     forgotten: Forgotten,
   })
@@ -53,39 +43,28 @@ export const Change = z
 const { path, sha256, size } = file
 const State = z.object({ sha256: Sha256, size: Size }).nullable()
 
-export const ChangedFile = z
-  .object({ path: Path, before: State, after: State, forgotten: Forgotten })
-  .meta({
-    id: 'ChangedFile',
-    examples: [{ path, before: null, after: { sha256, size } }],
-  })
+export const ChangedFile = z.object({ path: Path, before: State, after: State, forgotten: Forgotten }).meta({
+  id: 'ChangedFile',
+  examples: [{ path, before: null, after: { sha256, size } }],
+})
 
 const describeState = (state: { digest: string; size: number } | null) =>
   state && { sha256: state.digest, size: state.size }
 
-export const describeChanged = ({
-  path,
-  before,
-  after,
-}: DiffFile): z.infer<typeof ChangedFile> => ({
+export const describeChanged = ({ path, before, after }: DiffFile): z.infer<typeof ChangedFile> => ({
   path,
   before: describeState(before),
   after: describeState(after),
   ...forgottenIf(!before && !after),
 })
 
-export const describeChange = ({
-  requestId,
-  isForgotten,
-  ...rest
-}: ChangeEntry): z.infer<typeof Change> => ({
+export const describeChange = ({ requestId, isForgotten, ...rest }: ChangeEntry): z.infer<typeof Change> => ({
   ...rest,
   request_id: requestId,
   ...forgottenIf(isForgotten),
 })
 
-export const forgottenIf = (isForgotten: boolean) =>
-  isForgotten ? { forgotten: true as const } : {}
+export const forgottenIf = (isForgotten: boolean) => (isForgotten ? { forgotten: true as const } : {})
 
 const tags = ['history']
 
@@ -102,10 +81,7 @@ const listChanges = operation({
     ...pageQuery(50, 200),
     ...afterQuery(z.int().positive()),
     prefix: prefixQuery('only changes of a file below this directory'),
-    by: z
-      .string('must be given once')
-      .optional()
-      .meta({ description: 'only changes of this user' }),
+    by: z.string('must be given once').optional().meta({ description: 'only changes of this user' }),
     action: z
       .enum(changeActions, `must be one of ${changeActions.join(', ')}`)
       .optional()
@@ -140,11 +116,7 @@ const getChange = operation({
   params: AtChange,
   querystring: z.strictObject({ ...pageQuery(50, 1000), ...afterQuery(z.string()) }),
   errors: [errors.changeNotFound(change.id)],
-  ...answers(
-    200,
-    'The change and a page of its files',
-    Change.extend(longListSchema('files', ChangedFile).shape),
-  ),
+  ...answers(200, 'The change and a page of its files', Change.extend(longListSchema('files', ChangedFile).shape)),
 })
 
 const revertChange = operation({

@@ -93,8 +93,7 @@ const getPastContent = operation({
   folders: 'handler',
   operationId: 'getPastContent',
   summary: 'Download a file as it was after a change',
-  description:
-    'Whether the change touched the path or not. Ranges and conditions as under /static.',
+  description: 'Whether the change touched the path or not. Ranges and conditions as under /static.',
   tags,
   querystring: z.strictObject({ path: Path, change: ChangeId }),
   errors: [
@@ -140,8 +139,7 @@ const compareVersions = operation({
   ...showing,
   operationId: 'compareVersions',
   summary: 'List what differs between a version and another, or the current files',
-  description:
-    'By path: a page holds the three kinds together. `before` is the version of the URL, `after` the other.',
+  description: 'By path: a page holds the three kinds together. `before` is the version of the URL, `after` the other.',
   querystring: VersionQuery.extend({
     to: z
       .string('must be given once')

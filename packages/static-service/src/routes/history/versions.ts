@@ -1,13 +1,5 @@
 import { callerOf } from '@domains-and-files/auth'
-import {
-  type App,
-  answers,
-  isCurrent,
-  listSchema,
-  operation,
-  pageQuery,
-  paginate,
-} from '@domains-and-files/http'
+import { type App, answers, isCurrent, listSchema, operation, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { VersionRow } from '../../catalog/tables.ts'
@@ -41,12 +33,8 @@ const VersionRecord = z
     changelog: z.string().meta({ examples: [exampleChangelog] }),
     created_by: Username,
     created_at: z.iso.datetime(),
-    change: z
-      .int()
-      .meta({ description: 'the version shows files as this change left them; 0: there was none' }),
-    files_kept: z
-      .boolean()
-      .meta({ description: 'false: not all files that it shows are kept any more' }),
+    change: z.int().meta({ description: 'the version shows files as this change left them; 0: there was none' }),
+    files_kept: z.boolean().meta({ description: 'false: not all files that it shows are kept any more' }),
   })
   .meta({ id: 'Version' })
 
@@ -73,10 +61,7 @@ export const NewVersion = z
         (text) => text.isWellFormed() && !text.includes('\0'),
         'must be valid Unicode without U+0000',
       )
-      .refine(
-        (text) => Buffer.byteLength(text) <= maxChangelogBytes,
-        'must have at most 65536 bytes',
-      )
+      .refine((text) => Buffer.byteLength(text) <= maxChangelogBytes, 'must have at most 65536 bytes')
       .meta({ description: 'what changed, at most 64 KiB' }),
   })
   .meta({ id: 'NewVersion', examples: [{ version: '1.4.0', changelog: exampleChangelog }] })
@@ -149,8 +134,7 @@ const getStats = operation({
   optionalSlash: true,
   operationId: 'getStats',
   summary: 'Storage statistics',
-  description:
-    'Counted while files change, so that reading them is cheap; below a `prefix` when they are read.',
+  description: 'Counted while files change, so that reading them is cheap; below a `prefix` when they are read.',
   tags,
   querystring: UsageQuery,
   ...answers(200, 'Files, bytes, categories and versions', Stats),
@@ -167,7 +151,9 @@ export function registerVersionRoutes(app: App, catalog: Catalog) {
   app.post('/api/versions', { ...createVersion, bodyLimit }, async (request, reply) => {
     const createdBy = callerOf(request).username
     const version = await catalog.writes.record({
-      ...{ ...request.body, createdBy, requestId: request.id },
+      ...request.body,
+      createdBy,
+      requestId: request.id,
     })
     return reply.code(201).send(describeVersion(version))
   })

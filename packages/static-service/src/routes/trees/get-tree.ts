@@ -30,8 +30,7 @@ export const treePathErrors = [errors.invalidPath('a tree is a directory, which 
  */
 export function readTreePath(request: FastifyRequest): string {
   const { '*': decoded } = TreePath.parse(request.params)
-  if (hasEncodedSlash(request.url))
-    throw errors.invalidPath('its slashes are sent as /, not as %2F', decoded)
+  if (hasEncodedSlash(request.url)) throw errors.invalidPath('its slashes are sent as /, not as %2F', decoded)
   if (decoded !== '' && !decoded.endsWith('/'))
     throw errors.invalidPath('a tree is a directory, which ends in a slash', decoded)
   return requireDirectory(callerOf(request), decoded && readPath(decoded.slice(0, -1)))
@@ -45,11 +44,7 @@ export const At = z
     examples: ['4711'],
   })
 
-export const atErrors = [
-  errors.versionNotFound('1.4.0'),
-  errors.changeNotFound(4711),
-  errors.historyGone(),
-]
+export const atErrors = [errors.versionNotFound('1.4.0'), errors.changeNotFound(4711), errors.historyGone()]
 
 export const treeTag: Record<string, HeaderDoc> = {
   etag: {
@@ -146,10 +141,7 @@ async function* wholeTree(
   if (missing > 0) throw new Error(`files of the tree ${directory}/ are gone`)
 }
 
-async function* archived(
-  pages: AsyncIterable<TreeFile[]>,
-  store: BlobStore,
-): AsyncGenerator<ArchivedFile> {
+async function* archived(pages: AsyncIterable<TreeFile[]>, store: BlobStore): AsyncGenerator<ArchivedFile> {
   for await (const page of pages) {
     for (const { digest, ...file } of page) {
       yield { ...file, content: () => readWhole(store, digest, file.size) }
@@ -179,8 +171,7 @@ async function* writeJson(directory: string, pages: AsyncIterable<TreeFile[]>) {
   let separator = ''
   for await (const page of pages) {
     const members = page.map(
-      ({ name, digest, size }) =>
-        `${JSON.stringify(name)}:${JSON.stringify({ sha256: digest, size })}`,
+      ({ name, digest, size }) => `${JSON.stringify(name)}:${JSON.stringify({ sha256: digest, size })}`,
     )
     yield separator + members.join(',')
     separator = ','

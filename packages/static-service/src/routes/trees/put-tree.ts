@@ -98,13 +98,7 @@ const putTree = operation({
     errors.insufficientStorage(),
     errors.quotaExceeded(10_737_418_240),
   ],
-  consumes: [
-    'application/x-tar',
-    'application/gzip',
-    'application/zstd',
-    'application/zip',
-    'application/json',
-  ],
+  consumes: ['application/x-tar', 'application/gzip', 'application/zstd', 'application/zip', 'application/json'],
   body: z.any().meta({
     type: 'string',
     format: 'binary',
@@ -126,7 +120,10 @@ export function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
     const { by: createdBy, requestId } = actor
     const { ifMatch, ifNoneMatch } = conditionsOf(request.headers)
     const { rows, etag, change, ...counts } = await dependencies.catalog.writes.replaceTree({
-      ...{ actor, directory, source, isDryRun },
+      actor,
+      directory,
+      source,
+      isDryRun,
       isMerge: mode === 'merge',
       conditions: { ifMatch, ifNoneMatch },
       version: version === undefined ? undefined : { version, changelog, createdBy, requestId },
@@ -171,12 +168,7 @@ async function receive(
 }
 
 const FromTree = z.strictObject({
-  from: z
-    .string()
-    .refine(
-      (text) => text === '' || text.endsWith('/'),
-      'must be a directory with a trailing slash',
-    ),
+  from: z.string().refine((text) => text === '' || text.endsWith('/'), 'must be a directory with a trailing slash'),
   // Ids of changes are numbers in JSON.
   at: z.int().min(0).transform(String).or(At).optional(),
 })

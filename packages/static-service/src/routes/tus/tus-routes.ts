@@ -36,8 +36,7 @@ function addRoutes(app: App, dependencies: Dependencies) {
   const abilities = {
     'tus-version': '1.0.0',
     'tus-max-size': String(dependencies.limits.maxBytes),
-    'tus-extension':
-      'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
+    'tus-extension': 'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
     'tus-checksum-algorithm': 'sha1,sha256',
   }
   const [url, ...urls] = ['/api/uploads/:id', '/api/uploads', '/api/uploads/'] as const
@@ -142,8 +141,7 @@ async function receive(exchange: Exchange, writer: UploadWriter, offset: number)
     if (!isWhole(upload)) await writer.write(chunk)
   }
   if (end < size) throw conflict
-  if (checksum && checksum.hash.digest('base64') !== checksum.digest)
-    throw errors.checksumMismatch()
+  if (checksum && checksum.hash.digest('base64') !== checksum.digest) throw errors.checksumMismatch()
   writer.isTentative = false
   await (end === length && !upload.outcome ? publish(exchange, writer) : writer.save())
 }
@@ -156,8 +154,7 @@ async function publish(exchange: Exchange, writer: UploadWriter) {
   const row = tried ? await catalog.find(path) : undefined
   const isStored = row?.digest === draft.hash?.digest && row?.uploadedBy === owner
   // A retry may come under another condition than the one that failed.
-  const conditions =
-    'if-match' in request.headers ? undefined : tus.readMetadata(metadata).conditions
+  const conditions = 'if-match' in request.headers ? undefined : tus.readMetadata(metadata).conditions
   const { stored } = isStored
     ? { stored: await describe([row]) }
     : await storeFiles(request, [{ path, draft }], exchange, conditions).catch(async (error) => {

@@ -57,24 +57,18 @@ test('a content is stored once under its digest: small ones as rows, large ones 
   await store.settle()
 
   expect(storedIn(dataDir)).toEqual([fileOf(digestOf(large)), `row ${digestOf(small)} identity`])
-  expect([await readAll(store, digestOf(small)), await readAll(store, digestOf(large))]).toEqual([
-    small,
-    large,
-  ])
+  expect([await readAll(store, digestOf(small)), await readAll(store, digestOf(large))]).toEqual([small, large])
 })
 
-test.each([0, 1, 32_768])(
-  'a small content may pass through a file: %i bytes of memory',
-  async (maxStagingBytes) => {
-    const { store, add, dataDir } = await open(undefined, { maxStagingBytes })
-    const content = 'x'.repeat(32_768)
+test.each([0, 1, 32_768])('a small content may pass through a file: %i bytes of memory', async (maxStagingBytes) => {
+  const { store, add, dataDir } = await open(undefined, { maxStagingBytes })
+  const content = 'x'.repeat(32_768)
 
-    const digest = await add(content)
+  const digest = await add(content)
 
-    expect(storedIn(dataDir)).toEqual([`row ${digest} identity`])
-    expect(await readAll(store, digest)).toBe(content)
-  },
-)
+  expect(storedIn(dataDir)).toEqual([`row ${digest} identity`])
+  expect(await readAll(store, digest)).toBe(content)
+})
 
 test('32,768 bytes are a row, 32,769 bytes are a file, and no bytes are a content', async () => {
   const { store, add, dataDir } = await open()
@@ -88,26 +82,23 @@ test('32,768 bytes are a row, 32,769 bytes are a file, and no bytes are a conten
   expect(await readAll(store, digestOf(''))).toBe('')
 })
 
-test.each(sizes)(
-  'a %s content that is not kept, or not referred to in the end, is gone',
-  async (_size, content) => {
-    const { store, dataDir } = await open()
-    {
-      await using draft = store.draft()
-      await draft.write(Buffer.from(content))
-    }
-    {
-      await using draft = store.draft()
-      await draft.write(Buffer.from(content))
-      await draft.seal()
-      await draft.keep()
-    }
+test.each(sizes)('a %s content that is not kept, or not referred to in the end, is gone', async (_size, content) => {
+  const { store, dataDir } = await open()
+  {
+    await using draft = store.draft()
+    await draft.write(Buffer.from(content))
+  }
+  {
+    await using draft = store.draft()
+    await draft.write(Buffer.from(content))
+    await draft.seal()
+    await draft.keep()
+  }
 
-    await store.settle()
+  await store.settle()
 
-    expect(storedIn(dataDir)).toEqual([])
-  },
-)
+  expect(storedIn(dataDir)).toEqual([])
+})
 
 test.each(sizes)(
   'a %s content whose file is removed before its upload ends is gone after that',
@@ -130,24 +121,21 @@ test.each(sizes)(
   },
 )
 
-test.each(sizes)(
-  'a %s content that is being read stays readable until it is closed',
-  async (_size, content) => {
-    const { store, add, referenced, dataDir } = await open()
-    const digest = await add(content)
-    const opened = await store.open(digest)
-    referenced.clear()
+test.each(sizes)('a %s content that is being read stays readable until it is closed', async (_size, content) => {
+  const { store, add, referenced, dataDir } = await open()
+  const digest = await add(content)
+  const opened = await store.open(digest)
+  referenced.clear()
 
-    store.collect([digest])
-    await store.settle()
-    const bytes = await opened?.read(1, 2)
-    await opened?.[Symbol.asyncDispose]()
-    await store.settle()
+  store.collect([digest])
+  await store.settle()
+  const bytes = await opened?.read(1, 2)
+  await opened?.[Symbol.asyncDispose]()
+  await store.settle()
 
-    expect([bytes?.toString(), storedIn(dataDir)]).toEqual([content.slice(1, 3), []])
-    expect(await store.open(digest)).toBeUndefined()
-  },
-)
+  expect([bytes?.toString(), storedIn(dataDir)]).toEqual([content.slice(1, 3), []])
+  expect(await store.open(digest)).toBeUndefined()
+})
 
 test.each(sizes)('a %s content that is referred to is never collected', async (_size, content) => {
   const { store, add } = await open()
@@ -276,8 +264,7 @@ test('of many contents to collect, 64 at a time are checked and removed', async 
 
 test('while memory is short, contents go to their files as they come, small ones too', async () => {
   const { store, dataDir } = await open(undefined, { maxStagingBytes: 100_000 })
-  const stagedBytes = () =>
-    readdirSync(join(dataDir, 'tmp')).map((name) => statSync(join(dataDir, 'tmp', name)).size)
+  const stagedBytes = () => readdirSync(join(dataDir, 'tmp')).map((name) => statSync(join(dataDir, 'tmp', name)).size)
   await using first = store.draft()
   await using second = store.draft()
 

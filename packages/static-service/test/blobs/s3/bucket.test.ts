@@ -45,19 +45,16 @@ test('a full store answers insufficient_storage, wrong credentials answer unavai
   await expect(contents.add(large)).rejects.toMatchObject({ status: 503, code: 'unavailable' })
 })
 
-test.each([1, -1])(
-  'a store whose clock is %i hours ahead of ours takes and gives objects',
-  async (hours) => {
-    await using contents = await openS3Contents()
-    contents.s3.clockAheadMs = hours * 3_600_000
+test.each([1, -1])('a store whose clock is %i hours ahead of ours takes and gives objects', async (hours) => {
+  await using contents = await openS3Contents()
+  contents.s3.clockAheadMs = hours * 3_600_000
 
-    const digest = await contents.add(large)
-    contents.s3.clockAheadMs = 0
+  const digest = await contents.add(large)
+  contents.s3.clockAheadMs = 0
 
-    await using blob = await contents.store.open(digest)
-    expect((await blob?.read(0, large.length))?.equals(large)).toBe(true)
-  },
-)
+  await using blob = await contents.store.open(digest)
+  expect((await blob?.read(0, large.length))?.equals(large)).toBe(true)
+})
 
 test('credentials that are replaced in their files are used by the next call', async () => {
   await using s3 = await startOwn()

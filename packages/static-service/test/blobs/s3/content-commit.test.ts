@@ -64,19 +64,16 @@ test('a content that another replica frees between upload and commit is taken ba
 test.each([
   ['is being swept', "update static_service.garbage set due_at = now() + interval '5 minutes'"],
   ['was deleted', 'delete from static_service.garbage'],
-])(
-  'a content that is freed between upload and commit, and %s, is found missing',
-  async (_, sweep) => {
-    await using contents = await openS3Contents()
-    const digest = await contents.add(large)
-    await using _kept = await keep(contents, large)
+])('a content that is freed between upload and commit, and %s, is found missing', async (_, sweep) => {
+  await using contents = await openS3Contents()
+  const digest = await contents.add(large)
+  await using _kept = await keep(contents, large)
 
-    await contents.free(digest)
-    await contents.postgres.query(sweep)
+  await contents.free(digest)
+  await contents.postgres.query(sweep)
 
-    await expect(contents.commit(digest)).rejects.toThrow('missing')
-  },
-)
+  await expect(contents.commit(digest)).rejects.toThrow('missing')
+})
 
 test('a content that two replicas upload at once is committed once, the other object becomes garbage', async () => {
   await using contents = await openS3Contents()

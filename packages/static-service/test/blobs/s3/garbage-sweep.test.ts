@@ -24,9 +24,7 @@ test('nothing is deleted from the bucket while a backup runs', async () => {
   await using contents = await openS3Contents()
   await contents.free(await contents.add(large))
   await contents.makeDue()
-  await contents.postgres.query(
-    "insert into static_service.backups values ('a backup', now() + interval '1 minute')",
-  )
+  await contents.postgres.query("insert into static_service.backups values ('a backup', now() + interval '1 minute')")
 
   await contents.store.sweep.run()
 
@@ -37,9 +35,7 @@ test('an object that a content refers to is not deleted even if it is listed as 
   await using contents = await openS3Contents()
   await contents.add(large)
   const [key] = objectKeys(contents)
-  await contents.postgres.query('insert into static_service.garbage values ($1, null, now())', [
-    key,
-  ])
+  await contents.postgres.query('insert into static_service.garbage values ($1, null, now())', [key])
 
   await contents.store.sweep.run()
 
@@ -50,8 +46,7 @@ test('an object that could not be deleted stays garbage, and another sweep delet
   await using contents = await openS3Contents()
   await contents.free(await contents.add(large))
   await contents.makeDue()
-  contents.s3.fault = ({ operation }) =>
-    operation === 'delete' ? { kind: 'status', status: 503 } : undefined
+  contents.s3.fault = ({ operation }) => (operation === 'delete' ? { kind: 'status', status: 503 } : undefined)
 
   await contents.store.sweep.run()
 
@@ -68,8 +63,7 @@ test('objects that the store refuses to delete do not hold up the others', async
   await contents.postgres.query(`insert into static_service.garbage
     select 'files/' || n, null, now() - make_interval(secs => n) from generate_series(1, 100) n`)
   const refused = ['files/100', 'files/20', 'files/60']
-  contents.s3.fault = ({ key }) =>
-    refused.includes(key) ? { kind: 'status', status: 403 } : undefined
+  contents.s3.fault = ({ key }) => (refused.includes(key) ? { kind: 'status', status: 403 } : undefined)
 
   await contents.store.sweep.run()
 
@@ -85,9 +79,7 @@ test('a dead upload is deleted when it is due, with its multipart upload', async
   await draft.seal()
   contents.s3.fault = ({ operation }) => (operation === 'complete' ? { kind: 'silent' } : undefined)
   draft.keep().catch(() => undefined)
-  await expect
-    .poll(() => contents.s3.calls.some(({ operation }) => operation === 'complete'))
-    .toBe(true)
+  await expect.poll(() => contents.s3.calls.some(({ operation }) => operation === 'complete')).toBe(true)
 
   await contents.store.sweep.run()
   expect(await contents.keysIn('garbage')).toHaveLength(1)

@@ -8,8 +8,7 @@ test('a large content is sent in parts, and a failed one leaves none behind', as
   await contents.add(huge)
   expect(operations()).toEqual(['create', 'part', 'part', 'part', 'complete'])
 
-  contents.s3.fault = ({ operation }) =>
-    operation === 'complete' ? { kind: 'status', status: 500 } : undefined
+  contents.s3.fault = ({ operation }) => (operation === 'complete' ? { kind: 'status', status: 500 } : undefined)
   await expect(contents.add(Buffer.concat([huge, large]))).rejects.toMatchObject({
     status: 503,
     code: 'unavailable',
@@ -21,9 +20,7 @@ test('a large content is sent in parts, and a failed one leaves none behind', as
 
 test('a multipart upload that cannot be recorded is aborted', async () => {
   await using contents = await openS3Contents()
-  await contents.postgres.query(
-    'alter table static_service.garbage add check (upload_id is null) not valid',
-  )
+  await contents.postgres.query('alter table static_service.garbage add check (upload_id is null) not valid')
 
   await expect(contents.add(huge)).rejects.toThrow()
 

@@ -85,9 +85,7 @@ test('contents are told in the same transaction which got their first and lost t
     contents: {
       findMissing: async () => new Set(),
       apply: async (transaction, change) => {
-        const rows = await transaction.all<{ path: string }>(
-          sql`select path from static_service.files order by path`,
-        )
+        const rows = await transaction.all<{ path: string }>(sql`select path from static_service.files order by path`)
         applied.push({ ...change, paths: rows.map(({ path }) => path) })
       },
     },
@@ -120,8 +118,7 @@ test('a file whose content is missing is refused, and the others of its group ar
   const lost = toFile('lost')
   const { catalog } = await openReplica(url, {
     contents: {
-      findMissing: async (_transaction, digests) =>
-        new Set(digests.filter((digest) => digest === lost.digest)),
+      findMissing: async (_transaction, digests) => new Set(digests.filter((digest) => digest === lost.digest)),
       apply: async () => undefined,
     },
   })
@@ -158,10 +155,7 @@ test('changes that wait behind an outage fail with it, and later ones succeed', 
   onTestFinished(() => transaction.mockRestore())
   const first = catalog.writes.put({ files: [toFile('a')] })
   await expect.poll(() => transaction.mock.calls).toHaveLength(1)
-  const changes = [
-    first,
-    ...['b', 'c'].map((path) => catalog.writes.put({ files: [toFile(path)] })),
-  ]
+  const changes = [first, ...['b', 'c'].map((path) => catalog.writes.put({ files: [toFile(path)] }))]
 
   away.reject(new DatabaseUnavailableError(new Error('timeout')))
   const outcomes = await Promise.allSettled(changes)

@@ -52,9 +52,7 @@ describe.each(databases)('%s', (database) => {
     catalog.onChange((paths) => {
       if (!paths.includes('d/zzz')) slices += 1
     })
-    const stored = afterNextCommit(catalog, () =>
-      catalog.writes.put({ files: [toFile('d/000'), toFile('d/zzz')] }),
-    )
+    const stored = afterNextCommit(catalog, () => catalog.writes.put({ files: [toFile('d/000'), toFile('d/zzz')] }))
     const order: string[] = []
 
     const removal = catalog.removeBelow('d').then((removed) => {
@@ -171,9 +169,7 @@ describe.each(databases)('%s', (database) => {
     const history = { keepDays: 30, keepVersions: 0, entryDays: 0 }
     const catalog = await openCatalog(database, { limits, history })
     await putPaths(catalog, numbered(50, 'd'))
-    const early = afterNextCommit(catalog, () =>
-      codeOf(catalog.writes.revert({ id: 2, overwrite: false })),
-    )
+    const early = afterNextCommit(catalog, () => codeOf(catalog.writes.revert({ id: 2, overwrite: false })))
 
     await catalog.removeBelow('d')
 
@@ -223,11 +219,7 @@ async function stopAmid(catalog: Catalog, change: () => Promise<unknown>) {
 
 test.each([
   ['deletion', (catalog: Catalog) => catalog.removeBelow('d'), []],
-  [
-    'move',
-    (catalog: Catalog) => catalog.moveDirectory({ from: 'd', to: 'to', overwrite: false }),
-    numbered(50, 'to'),
-  ],
+  ['move', (catalog: Catalog) => catalog.moveDirectory({ from: 'd', to: 'to', overwrite: false }), numbered(50, 'to')],
 ])('a %s that was interrupted is finished at the next start', async (_what, change, expected) => {
   const folder = makeFolder()
   const first = await openSqliteCatalog(folder, { limits })

@@ -62,11 +62,7 @@ test('below a file, and where a directory is, nothing can be added', () => {
   const table = open()
   table.set('a/b', rowAt('a/b'))
 
-  expect([table.isBlocked('a'), table.isBlocked('a/c'), table.isBlocked('d')]).toEqual([
-    true,
-    false,
-    false,
-  ])
+  expect([table.isBlocked('a'), table.isBlocked('a/c'), table.isBlocked('d')]).toEqual([true, false, false])
   table.set('a/b', undefined)
   table.set('a', rowAt('a'))
 

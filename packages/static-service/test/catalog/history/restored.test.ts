@@ -8,9 +8,7 @@ test.each(databases)(
     const createdAt = '2026-01-01T00:00:00.000Z'
     await catalog.writes.importRows({
       table: 'versions',
-      rows: [
-        { id: 1, version: '1', changelog: '', createdBy: 'tester', createdAt, changeId: 4711 },
-      ],
+      rows: [{ id: 1, version: '1', changelog: '', createdBy: 'tester', createdAt, changeId: 4711 }],
     })
 
     await catalog.writes.put({ files: [toFile('a')] })

@@ -23,8 +23,7 @@ describe.each(databases)('%s', (database) => {
     const { catalog, sql } = await openWith(options)
     const freed: string[] = []
     catalog.onFree((digests) => freed.push(...digests))
-    const put = (content: string, size?: number) =>
-      catalog.writes.put({ files: [contentOf('a', content, size)] })
+    const put = (content: string, size?: number) => catalog.writes.put({ files: [contentOf('a', content, size)] })
     const at = (change: number) =>
       catalog.reads.fileAt({ path: 'a', change }).then(
         ({ digest }) => Buffer.from(digest, 'hex').toString().replaceAll('\0', ''),
@@ -80,9 +79,7 @@ describe.each(databases)('%s', (database) => {
     await expect.poll(sizes).toEqual([4, 0])
 
     await expect(tree()).rejects.toMatchObject({ code: 'history_gone' })
-    expect(
-      freed.map((digest) => Buffer.from(digest, 'hex').toString().replaceAll('\0', '')),
-    ).toEqual(['two', 'one'])
+    expect(freed.map((digest) => Buffer.from(digest, 'hex').toString().replaceAll('\0', ''))).toEqual(['two', 'one'])
     // Without HISTORY_DAYS its entries stay.
     expect((await catalog.reads.states({ path: 'a', page: 1, pageSize: 9 })).total).toBe(3)
   })
@@ -148,11 +145,7 @@ describe.each(databases)('%s', (database) => {
     expect(await sizes()).toEqual([2, 12])
 
     await put('five', 2)
-    expect([await sizes(), await at(4), await isKept('third')]).toEqual([
-      [2, 8],
-      'history_gone',
-      true,
-    ])
+    expect([await sizes(), await at(4), await isKept('third')]).toEqual([[2, 8], 'history_gone', true])
     expect(await dropPast(1)).toBe(1)
     expect(await sizes()).toEqual([2, 4])
   })
@@ -162,11 +155,7 @@ describe.each(databases)('%s', (database) => {
     for (const content of ['one', 'two', 'three', 'four']) await put(content)
 
     expect(await dropPast(5)).toBe(2)
-    expect([await at(1), await at(2), await at(3)]).toEqual([
-      'history_gone',
-      'history_gone',
-      'three',
-    ])
+    expect([await at(1), await at(2), await at(3)]).toEqual(['history_gone', 'history_gone', 'three'])
     expect([await dropPast(1000), await dropPast(1000)]).toEqual([1, 0])
     expect(await sizes()).toEqual([4, 0])
   })
@@ -174,23 +163,20 @@ describe.each(databases)('%s', (database) => {
   test.each([
     [0, [3]],
     [30, [3, 2]],
-  ])(
-    'entries of changes go after HISTORY_DAYS, and after the past of %i days',
-    async (keepDays, left) => {
-      const { catalog, sql: beside, put } = await open({ keepDays, entryDays: 5 })
-      for (const content of ['one', 'two', 'three']) await put(content)
-      const tenDaysAgo = new Date(Date.now() - 864_000_000).toISOString()
-      await beside.run(sql`update ${name('changes')} set at = ${tenDaysAgo} where id = 2`)
-      await beside.run(sql`update ${name('changes')} set at = ${longAgo} where id = 1`)
-      await record(catalog, '1')
+  ])('entries of changes go after HISTORY_DAYS, and after the past of %i days', async (keepDays, left) => {
+    const { catalog, sql: beside, put } = await open({ keepDays, entryDays: 5 })
+    for (const content of ['one', 'two', 'three']) await put(content)
+    const tenDaysAgo = new Date(Date.now() - 864_000_000).toISOString()
+    await beside.run(sql`update ${name('changes')} set at = ${tenDaysAgo} where id = 2`)
+    await beside.run(sql`update ${name('changes')} set at = ${longAgo} where id = 1`)
+    await record(catalog, '1')
 
-      const ids = async () => {
-        const query = { prefix: '', page: 1, pageSize: 9 }
-        return (await catalog.reads.changes(query)).rows.map(({ id }) => id)
-      }
-      await expect.poll(ids).toEqual(left)
-      const states = await catalog.reads.states({ path: 'a', page: 1, pageSize: 9 })
-      expect(states.rows.map(({ change }) => change)).toEqual(left)
-    },
-  )
+    const ids = async () => {
+      const query = { prefix: '', page: 1, pageSize: 9 }
+      return (await catalog.reads.changes(query)).rows.map(({ id }) => id)
+    }
+    await expect.poll(ids).toEqual(left)
+    const states = await catalog.reads.states({ path: 'a', page: 1, pageSize: 9 })
+    expect(states.rows.map(({ change }) => change)).toEqual(left)
+  })
 })

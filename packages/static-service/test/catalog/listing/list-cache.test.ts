@@ -1,13 +1,7 @@
 import type { Postgres } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
 import type { ListQuery } from '../../../src/catalog/list-query.ts'
-import {
-  newDatabase,
-  openReplica,
-  putPaths,
-  toFile,
-  watchSnapshots,
-} from '../../support/catalogs.ts'
+import { newDatabase, openReplica, putPaths, toFile, watchSnapshots } from '../../support/catalogs.ts'
 import { keepRows } from '../../support/lost-commits.ts'
 
 const list = (query: Partial<ListQuery>): ListQuery => ({
@@ -89,11 +83,7 @@ test('a change of more files than are named is seen', async () => {
     Array.from({ length: 150 }, (_, at) => `many/${at}`),
   )
 
-  expect(await read({ search: 'many/14', pageSize: 3 })).toEqual([
-    'many/14',
-    'many/140',
-    'many/141',
-  ])
+  expect(await read({ search: 'many/14', pageSize: 3 })).toEqual(['many/14', 'many/140', 'many/141'])
 })
 
 test('lists have nothing of changes that the database has lost', async () => {

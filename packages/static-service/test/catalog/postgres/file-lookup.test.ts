@@ -97,8 +97,5 @@ test('look-ups without an answer do not hold up later ones', async () => {
   silent.reject(new Error('timeout'))
 
   expect(found?.path).toBe('a')
-  expect((await Promise.allSettled(stuck)).map(({ status }) => status)).toEqual([
-    'rejected',
-    'rejected',
-  ])
+  expect((await Promise.allSettled(stuck)).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
 })

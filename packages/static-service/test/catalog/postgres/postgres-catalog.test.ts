@@ -15,41 +15,24 @@ const quotaBytes = 250
 type Change = (catalog: Catalog, digests: Map<string, string>) => Promise<unknown>
 
 const segment = fc.constantFrom('a', 'b', 'Жук', 'é', '日本', 'x y', '%2e', "o'k", 'a-b', 'STRASSE')
-const leaf = fc.constantFrom(
-  'a',
-  'B',
-  '"q"',
-  'Жaba',
-  'straße',
-  'ΐ',
-  'İ',
-  'Σίσυφος',
-  '日',
-  '🙂',
-  '_',
-  '}{',
-)
-const path = fc
-  .tuple(fc.array(segment, { maxLength: 3 }), leaf)
-  .map(([above, name]) => [...above, name].join('/'))
+const leaf = fc.constantFrom('a', 'B', '"q"', 'Жaba', 'straße', 'ΐ', 'İ', 'Σίσυφος', '日', '🙂', '_', '}{')
+const path = fc.tuple(fc.array(segment, { maxLength: 3 }), leaf).map(([above, name]) => [...above, name].join('/'))
 const directory = fc.array(segment, { maxLength: 3 }).map((segments) => segments.join('/'))
 
 const categories: Category[] = ['image', 'document', 'other']
 const contentNumber = fc.integer({ min: 0, max: 9 })
 const digestOf = (number: number) => String(number).repeat(64)
 
-const file = fc
-  .record({ path, number: contentNumber, category: fc.constantFrom(...categories) })
-  .map(
-    ({ path, number, category }): NewFile => ({
-      path,
-      digest: digestOf(number),
-      size: number * 7,
-      category,
-      contentType: `${category}/x`,
-      uploadedBy: 'tester',
-    }),
-  )
+const file = fc.record({ path, number: contentNumber, category: fc.constantFrom(...categories) }).map(
+  ({ path, number, category }): NewFile => ({
+    path,
+    digest: digestOf(number),
+    size: number * 7,
+    category,
+    contentType: `${category}/x`,
+    uploadedBy: 'tester',
+  }),
+)
 
 const conditions: fc.Arbitrary<Conditions> = fc.oneof(
   { weight: 5, arbitrary: fc.constant({}) },
@@ -61,10 +44,7 @@ const conditions: fc.Arbitrary<Conditions> = fc.oneof(
 )
 
 const put = fc
-  .tuple(
-    fc.uniqueArray(file, { minLength: 1, maxLength: 4, selector: ({ path }) => path }),
-    conditions,
-  )
+  .tuple(fc.uniqueArray(file, { minLength: 1, maxLength: 4, selector: ({ path }) => path }), conditions)
   .map(
     ([files, condition]): Change =>
       (catalog) =>
@@ -105,9 +85,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
       ([from, to, overwrite]): Change =>
         (catalog, digests) =>
           catalog.writes.moveFiles({
-            moves: [
-              { from, to, overwrite, type: { digest: digests.get(from) ?? '', ...movedType } },
-            ],
+            moves: [{ from, to, overwrite, type: { digest: digests.get(from) ?? '', ...movedType } }],
           }),
     ),
   },
@@ -133,10 +111,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
 const count = 40 * Number(process.env.MODEL_RUNS ?? 5)
 
 test(`${count} random changes have the same outcomes and leave the same answers as in SQLite`, async () => {
-  const catalogs = [
-    await openCatalog('SQLite', { quotaBytes }),
-    await openCatalog('PostgreSQL', { quotaBytes }),
-  ]
+  const catalogs = [await openCatalog('SQLite', { quotaBytes }), await openCatalog('PostgreSQL', { quotaBytes })]
   const changes = fc.sample(change, count)
   const kinds = new Set<string>()
 
@@ -144,9 +119,7 @@ test(`${count} random changes have the same outcomes and leave the same answers 
     const group = changes.slice(from, from + size)
     const digests = await digestsIn(catalogs[0])
     const [sqlite = [], postgres] = await Promise.all(
-      catalogs.map((catalog) =>
-        Promise.all(group.map((each) => outcomeOf(each(catalog, digests)))),
-      ),
+      catalogs.map((catalog) => Promise.all(group.map((each) => outcomeOf(each(catalog, digests))))),
     )
     expect({ from, outcomes: postgres }).toEqual({ from, outcomes: sqlite })
     const [before, after] = await Promise.all(catalogs.map(readAll))
@@ -199,23 +172,7 @@ const withoutTimes = ({ createdAt, updatedAt, ...rest }: Partial<FileRow>) => ({
 
 const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-const searches = [
-  'a',
-  'ж',
-  '日',
-  'ss',
-  'SS/',
-  '/',
-  ' ',
-  '🙂',
-  'strasse',
-  'σίσ',
-  '%',
-  '"',
-  '}{',
-  'zz',
-  'ί',
-]
+const searches = ['a', 'ж', '日', 'ss', 'SS/', '/', ' ', '🙂', 'strasse', 'σίσ', '%', '"', '}{', 'zz', 'ί']
 
 async function readAll(catalog: Catalog) {
   const lists = [
@@ -240,15 +197,9 @@ async function readAll(catalog: Catalog) {
     lists: read,
     tree: Buffer.from((await catalog.reads.tree({ prefix: '', depth: 32 })) ?? '').toString(),
     subtree: Buffer.from((await catalog.reads.tree({ prefix: 'a', depth: 1 })) ?? '').toString(),
-    usage: [
-      await catalog.reads.usage(''),
-      await catalog.reads.usage('a'),
-      await catalog.reads.usage('none'),
-    ],
+    usage: [await catalog.reads.usage(''), await catalog.reads.usage('a'), await catalog.reads.usage('none')],
     totals: await catalog.totals(),
-    contents: (await catalog.reads.contents('')).sort((one, other) =>
-      one.digest < other.digest ? -1 : 1,
-    ),
+    contents: (await catalog.reads.contents('')).sort((one, other) => (one.digest < other.digest ? -1 : 1)),
     prefixes: (await catalog.reads.contentPrefixes()).sort(),
     versions: versions.map(withoutTimes),
     newest: (await catalog.newestVersion())?.version,

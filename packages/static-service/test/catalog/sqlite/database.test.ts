@@ -1,11 +1,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import {
-  databaseFile,
-  databaseName,
-  openDatabase,
-} from '../../../src/catalog/sqlite/open-sqlite.ts'
+import { databaseFile, databaseName, openDatabase } from '../../../src/catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from '../../../src/catalog/sqlite/sqlite-catalog.ts'
 import { makeFolder, putPaths } from '../../support/catalogs.ts'
 
@@ -14,9 +10,7 @@ test('every commit waits for the disk, also after reopening', async () => {
   await openDatabase(file).close()
 
   const again = openDatabase(file)
-  const settings = ['synchronous', 'journal_mode'].map((name) =>
-    again.database.pragma(name, { simple: true }),
-  )
+  const settings = ['synchronous', 'journal_mode'].map((name) => again.database.pragma(name, { simple: true }))
   await again.close()
 
   expect(settings).toEqual([2, 'wal'])

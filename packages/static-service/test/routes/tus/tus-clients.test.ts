@@ -27,10 +27,7 @@ const authorize = async ({ tokenOf }: Service) => ({
 test.each([
   ['in one request', {}],
   ['in chunks', { chunkSize: 700_000 }],
-  [
-    'with the first bytes in the creation',
-    { uploadDataDuringCreation: true, chunkSize: 2_000_000 },
-  ],
+  ['with the first bytes in the creation', { uploadDataDuringCreation: true, chunkSize: 2_000_000 }],
   ['with methods in a header', { overridePatchMethod: true }],
 ])('tus-js-client uploads %s, over a line that is cut', async (_how, options) => {
   await using service = await emptyService()
@@ -112,7 +109,9 @@ async function protocolOf(port: number, authorization: Record<string, string>) {
   const send = async (method: string, url: string, headers: Record<string, string>, body = '') => {
     const path = new URL(url, 'http://x').pathname
     const answer = await ask(port, {
-      ...{ method, path, body },
+      method,
+      path,
+      body,
       headers: { ...tusHeaders, ...authorization, ...headers },
     })
     const { 'upload-offset': offset, 'upload-length': length } = answer.headers
@@ -135,9 +134,7 @@ async function protocolOf(port: number, authorization: Record<string, string>) {
   await send('HEAD', url, {})
   await send('PATCH', url, bytes(4), 'efghij')
   await send('HEAD', url, {})
-  const deferred = urlOf(
-    await send('POST', '/api/uploads', { ...named, 'upload-defer-length': '1' }),
-  )
+  const deferred = urlOf(await send('POST', '/api/uploads', { ...named, 'upload-defer-length': '1' }))
   await send('HEAD', deferred, {})
   await send('PATCH', deferred, bytes(0), 'ab')
   await send('DELETE', deferred, {})

@@ -7,8 +7,7 @@ import { beginPatch, metadataOf, offsetOf, offsetStream, tus, urlOf } from '../.
 
 const mebibyte = 1_048_576
 
-const digest = (algorithm: string, content: string | Buffer) =>
-  createHash(algorithm).update(content).digest('base64')
+const digest = (algorithm: string, content: string | Buffer) => createHash(algorithm).update(content).digest('base64')
 
 async function served(service: Service, path: string) {
   const { bytes } = await service.call('GET', `/static/${path}`)
@@ -27,8 +26,7 @@ test.each(['', 'https://app.example.com'])(
       'tus-resumable': '1.0.0',
       'tus-version': '1.0.0',
       'tus-max-size': '1234',
-      'tus-extension':
-        'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
+      'tus-extension': 'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
       'tus-checksum-algorithm': 'sha1,sha256',
     })
   },
@@ -69,9 +67,7 @@ test('an upload in several requests becomes a file with the last one', async () 
 
   expect([created.status, created.headers['upload-offset']]).toEqual([201, '0'])
   expect(urlOf(created)).toMatch(/^\/api\/uploads\/[\w-]+$/)
-  expect([first.status, offsetOf(first), offsetOf(between), missing.status]).toEqual([
-    204, 7, 7, 404,
-  ])
+  expect([first.status, offsetOf(first), offsetOf(between), missing.status]).toEqual([204, 7, 7, 404])
   expect(between.headers).toMatchObject({
     'upload-length': '11',
     'upload-metadata': metadataOf(metadata),
@@ -109,9 +105,7 @@ test.each([0, 1, 32_768, 32_769, 3 * mebibyte, 20 * mebibyte + 5])(
 
     expect((await served(service, 'big.bin')).equals(bytes)).toBe(true)
     await expect
-      .poll(async () =>
-        (await service.storedContents()).filter((name) => !/\.(?:br|gzip|zstd)| [123]$/.test(name)),
-      )
+      .poll(async () => (await service.storedContents()).filter((name) => !/\.(?:br|gzip|zstd)| [123]$/.test(name)))
       .toHaveLength(1)
   },
 )
@@ -141,8 +135,7 @@ test('bytes of a creation that are refused leave no upload', async () => {
   const { create } = tus(service)
   const [user, body] = ['editor', 'abc']
   const wrong = { 'upload-checksum': `sha1 ${digest('sha1', 'x')}` }
-  const createTen = () =>
-    Promise.all(Array.from({ length: 10 }, () => create('a', 3, { user, body, headers: wrong })))
+  const createTen = () => Promise.all(Array.from({ length: 10 }, () => create('a', 3, { user, body, headers: wrong })))
 
   const refused = []
   for (let round = 0; round < 10; round += 1) refused.push(...(await createTen()))
@@ -228,54 +221,19 @@ test.each<[string, Call['headers'], number, string]>([
   ['two lengths', { ...named, ...length, 'upload-defer-length': '1' }, 400, 'malformed_request'],
   ['a wrong length', { ...named, 'upload-length': '-1' }, 400, 'malformed_request'],
   ['no path', length, 400, 'malformed_request'],
-  [
-    'metadata that is not base64',
-    { ...length, 'upload-metadata': 'path ?' },
-    400,
-    'malformed_request',
-  ],
-  [
-    'a key twice',
-    { ...length, 'upload-metadata': 'path YQ==,path YQ==' },
-    400,
-    'malformed_request',
-  ],
-  [
-    'a path that is not UTF-8',
-    { ...length, 'upload-metadata': 'path /w==' },
-    400,
-    'malformed_request',
-  ],
+  ['metadata that is not base64', { ...length, 'upload-metadata': 'path ?' }, 400, 'malformed_request'],
+  ['a key twice', { ...length, 'upload-metadata': 'path YQ==,path YQ==' }, 400, 'malformed_request'],
+  ['a path that is not UTF-8', { ...length, 'upload-metadata': 'path /w==' }, 400, 'malformed_request'],
   [
     'another overwrite',
     { ...length, 'upload-metadata': metadataOf({ path: 'a', overwrite: '1' }) },
     400,
     'malformed_request',
   ],
-  [
-    'an invalid path',
-    { ...length, 'upload-metadata': metadataOf({ path: '../a' }) },
-    400,
-    'invalid_path',
-  ],
-  [
-    'a reserved path',
-    { ...length, 'upload-metadata': metadataOf({ path: 'tree/a' }) },
-    400,
-    'reserved_path',
-  ],
-  [
-    'concatenation',
-    { ...named, ...length, 'upload-concat': 'partial' },
-    400,
-    'concatenation_not_supported',
-  ],
-  [
-    'a path below a file',
-    { ...length, 'upload-metadata': metadataOf({ path: 'there/a' }) },
-    409,
-    'path_conflict',
-  ],
+  ['an invalid path', { ...length, 'upload-metadata': metadataOf({ path: '../a' }) }, 400, 'invalid_path'],
+  ['a reserved path', { ...length, 'upload-metadata': metadataOf({ path: 'tree/a' }) }, 400, 'reserved_path'],
+  ['concatenation', { ...named, ...length, 'upload-concat': 'partial' }, 400, 'concatenation_not_supported'],
+  ['a path below a file', { ...length, 'upload-metadata': metadataOf({ path: 'there/a' }) }, 409, 'path_conflict'],
   [
     'overwrite=false of a file',
     { ...length, 'upload-metadata': metadataOf({ path: 'there', overwrite: 'false' }) },
@@ -288,12 +246,7 @@ test.each<[string, Call['headers'], number, string]>([
     412,
     'precondition_failed',
   ],
-  [
-    'another version',
-    { ...named, ...length, 'tus-resumable': '0.2.2' },
-    412,
-    'tus_version_not_supported',
-  ],
+  ['another version', { ...named, ...length, 'tus-resumable': '0.2.2' }, 412, 'tus_version_not_supported'],
   ['too many bytes', { ...named, 'upload-length': '1001' }, 413, 'file_too_large'],
   ['more than the quota', { ...named, 'upload-length': '900' }, 507, 'quota_exceeded'],
   ['more than is left of it', { ...named, 'upload-length': '500' }, 507, 'quota_exceeded'],
@@ -314,30 +267,9 @@ test.each<[string, number, string, Call['headers'], number, string]>([
   ['a later offset', 1, 'abc', {}, 409, 'offset_conflict'],
   ['a malformed offset', 0, 'abc', { 'upload-offset': 'x' }, 400, 'malformed_request'],
   ['more bytes than the upload has', 0, 'abcdefghijk', {}, 413, 'upload_length_exceeded'],
-  [
-    'more bytes, in chunks',
-    0,
-    'abcdefghijk',
-    { 'transfer-encoding': 'chunked' },
-    413,
-    'upload_length_exceeded',
-  ],
-  [
-    'another sha1',
-    0,
-    'abc',
-    { 'upload-checksum': `sha1 ${digest('sha1', 'x')}` },
-    460,
-    'checksum_mismatch',
-  ],
-  [
-    'another sha256',
-    0,
-    'abc',
-    { 'upload-checksum': `sha256 ${digest('sha256', 'x')}` },
-    460,
-    'checksum_mismatch',
-  ],
+  ['more bytes, in chunks', 0, 'abcdefghijk', { 'transfer-encoding': 'chunked' }, 413, 'upload_length_exceeded'],
+  ['another sha1', 0, 'abc', { 'upload-checksum': `sha1 ${digest('sha1', 'x')}` }, 460, 'checksum_mismatch'],
+  ['another sha256', 0, 'abc', { 'upload-checksum': `sha256 ${digest('sha256', 'x')}` }, 460, 'checksum_mismatch'],
   ['an unknown checksum', 0, 'abc', { 'upload-checksum': 'md5 AAAA' }, 400, 'malformed_request'],
 ])('a PATCH with %s changes nothing', async (_what, offset, body, headers, status, code) => {
   await using service = await emptyService()
@@ -481,16 +413,13 @@ test('a user has at most a hundred unfinished uploads', async () => {
   const { create, send } = tus(service)
   const user = 'editor'
 
-  const createAtOnce = (length: number) =>
-    Promise.all(Array.from({ length }, () => create('a', 3, { user })))
+  const createAtOnce = (length: number) => Promise.all(Array.from({ length }, () => create('a', 3, { user })))
   const answers = []
   for (const count of [...Array(9).fill(10), 11]) answers.push(...(await createAtOnce(count)))
   const other = await create('a', 3)
 
   const refused = answers.filter(({ status }) => status !== 201)
-  expect(refused.map(({ status, body }) => [status, body.code])).toEqual([
-    [429, 'too_many_uploads'],
-  ])
+  expect(refused.map(({ status, body }) => [status, body.code])).toEqual([[429, 'too_many_uploads']])
   expect(other.status).toBe(201)
   const created = answers.filter(({ status }) => status === 201).map(urlOf)
   await Promise.all(created.map((url) => send('DELETE', url, { user })))
@@ -515,8 +444,7 @@ test('what arrived of a request that was cut counts, and HEAD answers while anot
   await expect.poll(async () => statuses[statuses.push((await rest()).status) - 1]).not.toBe(423)
 
   expect(offsetOf(known)).toBe(0)
-  for (const { status, body } of [second, deleted])
-    expect([status, body.code]).toEqual([423, 'upload_locked'])
+  for (const { status, body } of [second, deleted]) expect([status, body.code]).toEqual([423, 'upload_locked'])
   expect(statuses.at(-1)).toBe(204)
   expect((await served(service, 'a')).equals(bytes)).toBe(true)
 })
@@ -533,9 +461,7 @@ test('nothing counts of a request with a checksum that was cut', async () => {
   await expect.poll(() => service.storedContents()).not.toEqual([])
   socket.destroy()
   const statuses: unknown[] = []
-  await expect
-    .poll(async () => statuses[statuses.push((await patch(url, 0, bytes)).status) - 1])
-    .not.toBe(423)
+  await expect.poll(async () => statuses[statuses.push((await patch(url, 0, bytes)).status) - 1]).not.toBe(423)
 
   expect(statuses.at(-1)).toBe(204)
 })
@@ -552,8 +478,7 @@ test('an upload whose length is not yet known has the size limit of every upload
     await patch(url, 900, '', { headers: { 'upload-length': '1001' } }),
   ]
 
-  for (const { status, body } of answers)
-    expect([status, body.code]).toEqual([413, 'file_too_large'])
+  for (const { status, body } of answers) expect([status, body.code]).toEqual([413, 'file_too_large'])
 })
 
 test.each(['with its length', 'in chunks'])(
@@ -603,11 +528,7 @@ test('a token that is limited to folders uploads into them alone', async () => {
   })
   const limited = { headers: { authorization: `Bearer ${token.body.token}` } }
 
-  const answers = [
-    await create('b/y', 3, limited),
-    await create('a/y', 3, limited),
-    await head(outside, limited),
-  ]
+  const answers = [await create('b/y', 3, limited), await create('a/y', 3, limited), await head(outside, limited)]
 
   expect(answers.map(({ status }) => status)).toEqual([404, 201, 404])
 })

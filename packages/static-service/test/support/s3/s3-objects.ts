@@ -67,8 +67,7 @@ export class S3Objects {
     const parts = numbers.map((number) => upload.parts.get(number))
     const found = parts.filter((part) => part !== undefined)
     if (found.length !== parts.length) return { code: 'InvalidPart' }
-    if (found.slice(0, -1).some(({ size }) => size < minPartBytes))
-      return { code: 'EntityTooSmall' }
+    if (found.slice(0, -1).some(({ size }) => size < minPartBytes)) return { code: 'EntityTooSmall' }
     const size = found.reduce((sum, part) => sum + part.size, 0)
     const md5 = createHash('md5')
     for (const part of found) md5.update(Buffer.from(part.md5, 'hex'))

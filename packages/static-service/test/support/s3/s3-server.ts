@@ -98,8 +98,7 @@ export async function startOwn(givenPort?: number): Promise<S3Server> {
     }
     const now = Date.now() + result.clockAheadMs
     response.setHeader('date', new Date(now).toUTCString())
-    if (Math.abs(now - signedAt(request)) > maxSkewMs)
-      return refuse(response, 403, 'RequestTimeTooSkewed')
+    if (Math.abs(now - signedAt(request)) > maxSkewMs) return refuse(response, 403, 'RequestTimeTooSkewed')
     if (!call) return refuse(response, 404, 'NoSuchBucket')
     if (!call.key.endsWith('/probe')) result.calls.push(call)
     const fault = result.fault(call)
@@ -144,10 +143,7 @@ function signedAt({ headers }: IncomingMessage): number {
   return Date.parse(`${year}-${month}-${hour}:${minutes}:${seconds}`)
 }
 
-function callOf({
-  method = '',
-  url = '',
-}: IncomingMessage): (S3Call & { query: URLSearchParams }) | undefined {
+function callOf({ method = '', url = '' }: IncomingMessage): (S3Call & { query: URLSearchParams }) | undefined {
   const { pathname, searchParams: query } = new URL(url, 'http://localhost')
   const [, bucket, ...rest] = pathname.split('/').map(decodeURIComponent)
   if (bucket !== bucketName) return undefined
@@ -207,11 +203,7 @@ interface Answer {
   body?: string
 }
 
-async function change({
-  request,
-  store,
-  call: { operation, key, query },
-}: Exchange): Promise<Answer> {
+async function change({ request, store, call: { operation, key, query } }: Exchange): Promise<Answer> {
   const uploadId = query.get('uploadId') ?? ''
   // As stores do that know no such checksums.
   if (Object.keys(request.headers).some((name) => /^x-amz-(?:sdk-)?checksum/.test(name)))
@@ -231,18 +223,13 @@ async function change({
     case 'create':
       return { body: xml('InitiateMultipartUploadResult', { UploadId: store.startUpload(key) }) }
     case 'complete': {
-      const numbers = [...(await text(request)).matchAll(/<PartNumber>(\d+)</g)].map(([, digits]) =>
-        Number(digits),
-      )
+      const numbers = [...(await text(request)).matchAll(/<PartNumber>(\d+)</g)].map(([, digits]) => Number(digits))
       const finished = store.finishUpload(uploadId, numbers)
-      if ('code' in finished)
-        return { status: finished.code === 'NoSuchUpload' ? 404 : 400, ...finished }
+      if ('code' in finished) return { status: finished.code === 'NoSuchUpload' ? 404 : 400, ...finished }
       return { body: xml('CompleteMultipartUploadResult', { ETag: finished.etag }) }
     }
     case 'abort':
-      return (await store.abortUpload(uploadId))
-        ? { status: 204 }
-        : { status: 404, code: 'NoSuchUpload' }
+      return (await store.abortUpload(uploadId)) ? { status: 204 } : { status: 404, code: 'NoSuchUpload' }
     default:
       await store.remove(key)
       return { status: 204 }
@@ -265,8 +252,7 @@ async function read({ request, response, store, call, fault, onSent }: Exchange)
   })
   if (call.operation === 'head') return response.end()
   if (fault?.kind === 'lost-response') return response.destroy()
-  const limit =
-    fault?.kind === 'cut-response' ? Math.floor((end - start) / 2) : Number.POSITIVE_INFINITY
+  const limit = fault?.kind === 'cut-response' ? Math.floor((end - start) / 2) : Number.POSITIVE_INFINITY
   let sent = 0
   const cut = new Transform({
     transform(chunk, _encoding, done) {

@@ -58,11 +58,7 @@ test.each([
 })
 
 test('TTL and preference have bounds', () => {
-  const faults = findFaults(
-    { type: 'MX', name: '@', address: 'mx.example.net', ttl: 59, mx_pref: 65_536 },
-    domain,
-    [],
-  )
+  const faults = findFaults({ type: 'MX', name: '@', address: 'mx.example.net', ttl: 59, mx_pref: 65_536 }, domain, [])
 
   expect(Object.keys(faults)).toEqual(['ttl', 'mx_pref'])
 })
