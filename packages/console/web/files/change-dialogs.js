@@ -28,6 +28,8 @@ export async function moveDialog(entries) {
   }
   /** @type {Move[]} */
   let moved = []
+  /** @type {string[]} */
+  let published = []
   const isDone = await confirmDialog({
     title: only ? `Move or rename ${nameOf(only)}` : `Move ${formatCount(entries.length, 'item')}`,
     className: 'small',
@@ -39,11 +41,46 @@ export async function moveDialog(entries) {
       }),
     action: async () => {
       form.target = form.target.replace(/^\/|\/$/g, '')
+      const secret = await privateFiles(entries)
       moved = await moveAll(entries.map(({ path }) => ({ from: path, to: targetOf(path) })))
+      published = await publicFiles(secret.flatMap((path) => pathAfter(moved, path) ?? []))
     },
   })
-  if (moved.length > 0) toast('Moved')
+  if (published.length > 0)
+    toast(html`Moved. Files that were private are public now, as ${published[0]} is. ${await undoOf('move')}`, 'warn')
+  else if (moved.length > 0) toast('Moved')
   return isDone ? moved : undefined
+}
+
+// Rules of access stay where they are when files move: whoever moves files learns whether that made them public.
+
+/**
+ * A private file of each folder, among its first ones, and of the files: these go to one folder, which has one rule.
+ * @param {Entry[]} entries
+ */
+async function privateFiles(entries) {
+  const isPrivate = (/** @type {Api.FileRecord} */ file) => file.public === false
+  const found = [entries.find((entry) => 'sha256' in entry && isPrivate(entry))?.path]
+  for (const { path } of entries) {
+    if (!path.endsWith('/')) continue
+    const { files } = await get('files', '/api/files', { query: { prefix: path, page_size: 200 } })
+    found.push(files.find(isPrivate)?.path)
+  }
+  return found.filter((path) => path !== undefined)
+}
+
+/** @param {Move[]} moves @param {string} path @returns {string | undefined} undefined: it was skipped */
+function pathAfter(moves, path) {
+  const move = moves.find(({ from }) => from === path || (from.endsWith('/') && path.startsWith(from)))
+  return move && move.to + path.slice(move.from.length)
+}
+
+/** Those of them that are public. The move is done, so that a failure is no reason to repeat it. @param {string[]} paths */
+async function publicFiles(paths) {
+  const files = await Promise.all(
+    paths.map((path) => get('files', '/api/files/{path}', { params: { path } }).catch(() => undefined)),
+  )
+  return files.flatMap((file) => (file?.public ? file.path : []))
 }
 
 /**
@@ -149,14 +186,19 @@ export function askAboutExisting(body, others = 0) {
   })
 }
 
-/** The id of the last deletion that this person made; undefined where it cannot be read. */
-async function lastDeletion() {
-  const query = { by: session.loginOf('files')?.username, action: 'delete', page_size: 1 }
+/** A way to take back the last change that this person made, or to all changes where it cannot be read. @param {string} action */
+async function undoOf(action) {
+  const query = { by: session.loginOf('files')?.username, action, page_size: 1 }
   const list = await get('files', '/api/changes', { query }).catch(() => undefined)
-  return list?.changes[0]?.id
+  const id = list?.changes[0]?.id
+  return id === undefined
+    ? changesLink
+    : html`<button class="link-button" @click=${(/** @type {Event} */ event) => undo(id, event)}>Undo</button>`
 }
 
-/** Takes back a deletion, once: its message goes. @param {number} id @param {Event} event */
+const changesLink = html`<a href="#/file-changes">Changes</a>`
+
+/** Takes back a change, once: its message goes. @param {number} id @param {Event} event */
 const undo = (id, { target }) =>
   attempt(async () => {
     if (target instanceof Element) target.closest('.toast')?.remove()
@@ -192,8 +234,6 @@ export async function deleteDialog(entries) {
   const deletions = paths.flatMap((path) => (path.endsWith('/') ? [[path]] : []))
   for (let at = 0; at < files.length; at += atOnce) deletions.push(files.slice(at, at + atOnce))
   let deleted = 0
-  /** @type {number | undefined} */
-  let change
   const counts = entries.map((each) => ('sha256' in each ? 1 : each.file_count))
   const total = counts.reduce((sum, each) => sum + each)
   const count = formatCount(total, 'file')
@@ -206,14 +246,10 @@ export async function deleteDialog(entries) {
       ${nameList(entries.map((each) => `${each.path} (${'sha256' in each ? '' : `${formatCount(each.file_count, 'file')}, `}${formatBytes(sizeOf(each))})`))}`,
     action: async () => {
       for (const each of deletions) deleted += await deleteAll(each)
-      if (deletions.length === 1 && deleted > 0) change = await lastDeletion()
     },
   })
+  if (deleted === 0) return isDone
   // A deletion of several requests is taken back in File changes, one by one.
-  const id = change
-  const way = id
-    ? html`<button class="link-button" @click=${(/** @type {Event} */ event) => undo(id, event)}>Undo</button>`
-    : html`<a href="#/file-changes">Changes</a>`
-  if (deleted > 0) toast(html`${formatCount(deleted, 'file')} deleted ${way}`)
+  toast(html`${formatCount(deleted, 'file')} deleted ${deletions.length === 1 ? await undoOf('delete') : changesLink}`)
   return isDone
 }

@@ -135,7 +135,7 @@ document.body.append(region)
 /**
  * Shows a short message and announces it to screen readers. It leaves by itself, or when it is dismissed.
  * @param {unknown} text
- * @param {'good' | 'bad'} [tone]
+ * @param {'good' | 'bad' | 'warn'} [tone] `warn`: it stays until it is dismissed
  */
 export function toast(text, tone = 'good') {
   const shown = document.createElement('div')
@@ -145,7 +145,7 @@ export function toast(text, tone = 'good') {
   render(html`${picture}<span>${text}</span>${iconButton('close', 'Dismiss', dismiss)}`, shown)
   if (region.children.length === 3) region.firstElementChild?.remove()
   region.append(shown)
-  setTimeout(dismiss, 6000)
+  if (tone !== 'warn') setTimeout(dismiss, 6000)
 }
 
 /** Does something at once, and says why where it fails. @param {() => Promise<unknown>} task */

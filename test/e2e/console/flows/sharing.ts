@@ -58,4 +58,46 @@ export const sharingFlows: Flows = {
     const link = (await page.locator('[data-secret]').textContent()) ?? ''
     assert.equal((await fetch(`${link.replace(/\/$/, '')}/one.txt`)).status, 200)
   },
+  'says that files are public since they moved, by folder or one by one, and takes the move back': async (tester) => {
+    const { page, everything } = tester
+    tester.expectFailure(/status of 404/) // A file whose move is taken back while its details are open.
+    const api = await tester.filesApi()
+    await api.upload('payroll/2026/may.txt', 'may')
+    await api.upload('payroll/2026/notes/june.txt', 'june')
+    await api.call('PUT', '/api/access/payroll/2026/', { public: false })
+    const status = async (path: string) => (await fetch(`${everything.files}/static/${path}`)).status
+    const warning = page.locator('.toast', { hasText: /public now/ })
+    const undo = async () => {
+      const isBack = page.waitForResponse(/revert$/)
+      await warning.getByRole('button', { name: 'Undo' }).click()
+      await (await isBack).finished()
+    }
+
+    await tester.goTo('/files/')
+    await page.getByLabel('Select payroll').check()
+    await page.getByRole('region', { name: 'Selection' }).getByRole('button', { name: 'Move' }).click()
+    await page.getByLabel('New path').fill('wages')
+    await page.keyboard.press('Enter')
+    await warning.waitFor()
+    assert.equal(await status('wages/2026/may.txt'), 200)
+    await tester.checkAccessibility('a move that made files public')
+    await tester.picture('moved-public')
+    await undo()
+    assert.deepEqual([await status('wages/2026/may.txt'), await status('payroll/2026/may.txt')], [404, 404])
+
+    const move = async (from: string, to: string) => {
+      await tester.goTo(`/files/${from}`)
+      await tester.button('Move').click()
+      await page.getByLabel('New path').fill(to)
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: to.split('/').at(-1) ?? '', exact: true }).waitFor()
+    }
+    await move('payroll/2026/may.txt', 'payroll/2026/notes/april.txt')
+    await tester.text(/^Moved$/).waitFor()
+    assert.equal(await warning.count(), 0)
+    await move('payroll/2026/notes/april.txt', 'payroll/april.txt')
+    await warning.waitFor()
+    await undo()
+    assert.equal(await status('payroll/april.txt'), 404)
+  },
 }
