@@ -47,7 +47,10 @@ const pollMs = 500
 const maxDomains = 1_000
 const maxOfDomain = 100
 
-/** Writes for clients that cannot wait: after 25 s they get 503, the write goes on, and a repeat finds it done. */
+/**
+ * Writes for clients that cannot wait: after 25 s they get 503, the write goes on, and a repeat finds it done, or is
+ * the next attempt.
+ */
 export class RetryingWriter {
   readonly #options: Options
   /** Queued changes by domain, newest first, so that repeats do not queue them again. */
@@ -100,7 +103,10 @@ export class RetryingWriter {
 
   async #carryOut(domain: Domain, write: ChangeRequest, isLate: () => boolean): Promise<Effect> {
     const queued = await this.#findQueued(domain, write)
-    if (queued !== undefined) return this.#awaitQueued(queued, isLate)
+    if (queued !== undefined) {
+      await this.#options.zones.queue.retryNow(queued)
+      return this.#awaitQueued(queued, isLate)
+    }
     try {
       return await this.#options.zones.queue.write(domain, write)
     } catch (error) {

@@ -93,8 +93,7 @@ export class ChangeHistory {
 
   /**
    * Queued changes that a batch of a domain can take now, oldest first, without the `known` ones. `upTo`: none is missing
-   * up to this id. A change with a waiting client does not overtake failed asynchronous ones: while one is queued, their
-   * pause does not count.
+   * up to this id. No change overtakes failed asynchronous ones: if one can be taken, the pauses of the others do not count.
    */
   async ready(domain: string, known: number[] = []) {
     const isQueued = sql`${isPending} and status = 'queued' and domain = ${domain} and ${this.isAwaited}`
@@ -103,7 +102,7 @@ export class ChangeHistory {
         select id, is_async, request, max(id) over () as last,
           sum(octet_length(request)) over (order by id) - octet_length(request) as earlier
         from ${changes} where ${isQueued} and is_held = 0
-          and (not_before <= ${now} or exists (select 1 from ${changes} where ${isQueued} and is_async = 0))
+          and exists (select 1 from ${changes} where ${isQueued} and is_held = 0 and not_before <= ${now})
       ) queued where earlier < ${maxReadyBytes} order by id limit ${maxReady}`)
     const ready: QueuedChange[] = []
     const nextSlice = slices()

@@ -165,6 +165,13 @@ export class Ledger extends ChangeHistory {
     })
   }
 
+  /** A batch may take this change now, if it is still queued. */
+  async endPause(id: number): Promise<void> {
+    await this.#unsynced.run(
+      sql`update ${changes} set not_before = 0 where id = ${id} and status = 'queued' and not_before > ${now}`,
+    )
+  }
+
   /**
    * Releases or cancels held changes, of `domains` if given. Held are the changes that were queued in a restored backup:
    * they may have been carried out after the backup was made, so none is carried out before this.

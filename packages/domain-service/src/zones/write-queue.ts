@@ -99,6 +99,12 @@ export class WriteQueue {
     throw change ? changeNotQueued(id, change.status) : changeNotFound(id)
   }
 
+  /** Ends the pause of a queued change after a failed attempt. */
+  async retryNow(id: number): Promise<void> {
+    await this.#options.batch.ledger.endPause(id)
+    this.startQueued()
+  }
+
   /** Begins to carry out the asynchronous changes that can be carried out now. */
   startQueued() {
     this.#startNext().catch((error: unknown) => {

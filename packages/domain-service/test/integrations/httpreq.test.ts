@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest'
+import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { joinWrites } from '../support/join-writes.ts'
 import { basic, createToken, send } from '../support/protocol-client.ts'
@@ -225,4 +226,24 @@ test('a client is answered within 25 s, however long the list of domains took', 
 
   expect(await answered).toMatchObject({ status: 503 })
   service.sandbox.clearFaults()
+})
+
+test('the first repeat after a long outage of the registrar is carried out, however long its change was to pause', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  const token = await createToken(service, limits)
+  const repeat = async (value = 'v') => {
+    const { status } = await driveClock(clock, service, post(service, present, { fqdn, value }, token))
+    return status
+  }
+  await repeat('w') // Now the domains are known.
+  service.sandbox.fault({ kind: 'reset', times: 0 })
+  const during = [await repeat(), await repeat(), await repeat(), await repeat()]
+  await clock.advance(600_000) // A failed attempt of this time is followed by the longest pause.
+  service.sandbox.clearFaults()
+
+  const after = await repeat()
+
+  expect([during, after]).toEqual([[503, 503, 503, 503], 200])
+  expect(service.live()).toContain('_acme-challenge TXT v 60 10')
 })

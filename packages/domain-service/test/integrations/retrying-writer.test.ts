@@ -33,6 +33,7 @@ function setUp(outcome: () => Promise<unknown>) {
         statuses.set(queued.length, { status: 'queued' })
         return { id: queued.length }
       },
+      retryNow: async () => undefined,
     },
   }
   const ledger = { find: async (id: number) => ({ id, ...statuses.get(id) }) }

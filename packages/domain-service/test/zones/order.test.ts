@@ -1,5 +1,7 @@
+import { delay } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { type Service, start, www } from '../support/start.ts'
 
@@ -177,4 +179,22 @@ test('a queued change of an API token that was revoked is refused', async () => 
   const location = answer.headers.get('location') ?? ''
   await expect.poll(() => changeAt(service, location)).toEqual(['refused', undefined])
   expect(service.live()).toHaveLength(1)
+})
+
+test('a queued change does not overtake one that pauses after an attempt: the newest of an RRset takes effect', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ domains: [{ name: 'example.com', hosts: [www] }], clock })
+  service.sandbox.fault({ kind: 'reset', times: 0 })
+  const older = await setLater(service, '192.0.2.11')
+  await driveClock(clock, service, delay(clock, 60_000))
+  service.sandbox.clearFaults()
+
+  const newer = await setLater(service, '192.0.2.12')
+  await driveClock(clock, service, delay(clock, 120_000))
+
+  expect([await changeAt(service, older), await changeAt(service, newer)]).toEqual([
+    ['cancelled', 'superseded'],
+    ['confirmed', undefined],
+  ])
+  expect(service.live()).toContain('home A 192.0.2.12 300 10')
 })
