@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { open } from 'node:fs/promises'
 import { pipeline, Readable, type Transform } from 'node:stream'
-import { crc32, createGunzip, createZstdDecompress } from 'node:zlib'
+import { constants, crc32, createGunzip, createZstdDecompress } from 'node:zlib'
 import { HttpError } from '@domains-and-files/http'
 import { extract, type Header } from 'tar-stream'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
@@ -75,7 +75,7 @@ export async function* readArchive(
   const type = archiveTypeOf(head)
   if (type === 'zip') return yield* readZip(await spool(limited(chunks, limits)))
   if (type === 'tar') return yield* readTar(limited(chunks, limits), 'it is no tar, zip, gzip or zstd')
-  const decoder = type === 'gzip' ? createGunzip() : createZstdDecompress()
+  const decoder = type === 'gzip' ? createGunzip() : createZstdDecompress(zstdOptions)
   yield* readTar(limited(decompress(chunks, decoder), limits), `the ${type} holds no tar`)
 }
 
@@ -89,6 +89,11 @@ async function* limited(chunks: AsyncIterable<Buffer>, { maxBytes, maxFiles }: O
   }
 }
 
+// The window, which the archive declares, is memory of the decoder: 8 MiB, as RFC 8878, 3.1.1.1.2 recommends, fits all levels
+// of zstd without --long and --ultra.
+const zstdOptions = { params: { [constants.ZSTD_d_windowLogMax]: 23 } }
+const windowTooLarge = 'the zstd needs a window of more than 8 MiB: compress it without --long and --ultra'
+
 // What the format of an archive may add: the headers of its entries, and the padding of the last block.
 const overheadBytes = 1_048_576
 const entryBytes = 8192
@@ -99,7 +104,8 @@ async function* decompress(chunks: AsyncIterable<Buffer>, decoder: Transform) {
   try {
     for await (const chunk of decoder) yield chunk as Buffer // Without an encoding, it is bytes.
   } catch (error) {
-    throw faultOf(error)
+    const { code } = error as NodeJS.ErrnoException
+    throw code === 'ZSTD_error_frameParameter_windowTooLarge' ? invalidArchive(windowTooLarge) : faultOf(error)
   }
 }
 

@@ -64,6 +64,13 @@ async function zip(...members: [name: string, content: string, mode?: number][])
   return buffer(file.outputStream as Readable)
 }
 
+/** A frame that declares a window of 2^`windowLog` bytes, with one block of less than 128 KiB as it is (RFC 8878, 3.1.1). */
+function zstdFrame(bytes: Buffer, windowLog: number): Buffer {
+  const blockHeader = Buffer.alloc(3)
+  blockHeader.writeUIntLE(bytes.length * 8 + 1, 0, 3)
+  return Buffer.concat([Buffer.from('28b52ffd00', 'hex'), Buffer.from([(windowLog - 10) << 3]), blockHeader, bytes])
+}
+
 /** The members of a tar by name. */
 async function untar(bytes: Buffer): Promise<Record<string, string>> {
   const members: Record<string, string> = {}
@@ -186,6 +193,7 @@ describe('PUT /api/trees/{prefix}', () => {
     ['tar', async () => tar(...members)],
     ['gzip', async () => gzipSync(await tar(...members))],
     ['zstd', async () => zstdCompressSync(await tar(...members))],
+    ['zstd with a window of 8 MiB, as of zstd -19', async () => zstdFrame(await tar(...members), 23)],
     [
       'zstd of a parallel compressor',
       async () =>
@@ -543,6 +551,13 @@ describe('PUT /api/trees/{prefix}', () => {
         'invalid_archive',
       ],
       ['a cut zstd', async () => zstdCompressSync(await two()).subarray(0, -3), 400, 'invalid_archive'],
+      [
+        'zstd with a window of 16 MiB',
+        async () => zstdFrame(await two(), 24),
+        400,
+        'invalid_archive',
+        'the zstd needs a window of more than 8 MiB: compress it without --long and --ultra',
+      ],
       ['gzip in gzip', async () => gzipSync(gzipSync(await two())), 400, 'invalid_archive'],
       ['a cut zip', async () => (await zip(['a', 'A'], ['b', 'B'])).subarray(0, -10), 400, 'invalid_archive'],
       ['a damaged zip entry', async () => damaged(await zip(['a', 'A'.repeat(50)]), 33), 400, 'invalid_archive'],
