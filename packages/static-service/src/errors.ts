@@ -113,6 +113,15 @@ export const revertConflict = (paths: string[]) =>
 export const versionExists = (version: string) =>
   new HttpError(409, 'version_exists', `Version ${version} exists already`)
 
+/** Names all files that exist, of a request that may only store new ones. */
+export const fileExists = (...[path = '', ...others]: string[]) =>
+  new HttpError(
+    412,
+    'precondition_failed',
+    `A file exists at ${path}${others.length > 0 ? ` and ${others.length} more paths` : ''} already, so nothing was stored: choose another path, or replace it`,
+    { members: { paths: [path, ...others] } },
+  )
+
 /** Names all files of a request that do not meet its conditions. */
 export const preconditionFailed = (...paths: string[]) =>
   new HttpError(

@@ -101,4 +101,7 @@ export function holds({ ifMatch, ifNoneMatch, ifUnmodifiedSince }: Conditions, r
   return ifNoneMatch === undefined || !isNamedBy(ifNoneMatch)
 }
 
+/** Whether unmet conditions say that a file exists. */
+export const mustBeNew = ({ ifMatch, ifNoneMatch }: Conditions): boolean => ifNoneMatch === '*' && ifMatch === undefined
+
 const tagsFor = (row: FileRow) => [etagOf(row), etagOf(row, false), `"${row.digest}"`]

@@ -419,7 +419,9 @@ test('only one of many who ask for a new file makes it', async () => {
   )
 
   expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array(19).fill(412)])
-  expect(answers.find(({ status }) => status === 412)?.body.code).toBe('precondition_failed')
+  const { body } = answers.find(({ status }) => status === 412) ?? {}
+  expect(body?.code).toBe('precondition_failed')
+  expect(body?.detail).toBe('A file exists at a already, so nothing was stored: choose another path, or replace it')
   await expect.poll(() => service.storedContents()).toHaveLength(1)
 })
 

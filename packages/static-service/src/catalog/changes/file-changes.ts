@@ -1,7 +1,7 @@
 import * as errors from '../../errors.ts'
 import { readPath } from '../../files/file-path.ts'
 import type { Category } from '../../files/media-type.ts'
-import { type Conditions, holds } from '../../rfc9110/conditional-requests.ts'
+import { type Conditions, holds, mustBeNew } from '../../rfc9110/conditional-requests.ts'
 import type { FileRow, NewFile, StoredFile } from '../tables.ts'
 import { type Actor, dateFor, nobody } from './change-entry.ts'
 import type { Removed } from './group.ts'
@@ -30,7 +30,7 @@ export function put(
     return holds(conditions, row && rowOf(row)) ? [] : path
   })
   const rows = exchange(table, [], files)
-  if (unmet.length > 0) throw errors.preconditionFailed(...unmet)
+  if (unmet.length > 0) throw (mustBeNew(conditions) ? errors.fileExists : errors.preconditionFailed)(...unmet)
   if (quota !== undefined && table.counts.storedSize > quota) throw errors.quotaExceeded(quota)
   table.accept({ ...actor, action: 'upload' })
   return { rows, wasNew: before.every((row) => row === undefined) }

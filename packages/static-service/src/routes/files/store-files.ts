@@ -9,7 +9,7 @@ import type { FileRow, NewFile } from '../../catalog/tables.ts'
 import * as errors from '../../errors.ts'
 import { encodePath, nameOf } from '../../files/file-path.ts'
 import { categoryOf, contentTypeOf, typeByName } from '../../files/media-type.ts'
-import { type Conditions, holds, readHttpDate } from '../../rfc9110/conditional-requests.ts'
+import { type Conditions, holds, mustBeNew, readHttpDate } from '../../rfc9110/conditional-requests.ts'
 import { actorOf, requirePath } from '../callers.ts'
 import type { DescribedFile, DescribeFiles } from './file-schema.ts'
 
@@ -67,7 +67,7 @@ export class UploadLimits {
   async checkTarget(path: string, conditions: Conditions): Promise<void> {
     const { row, conflicts } = await this.#catalog.findTarget(path)
     if (!row && conflicts) throw errors.pathConflict(path)
-    if (!holds(conditions, row)) throw errors.preconditionFailed(path)
+    if (!holds(conditions, row)) throw (mustBeNew(conditions) ? errors.fileExists : errors.preconditionFailed)(path)
   }
 
   /** @throws {HttpError} `quota_exceeded` if every size in this range exceeds the quota at this path now. */

@@ -216,7 +216,7 @@ test('without a path, the file is named by filename, in the directory of the que
 const length = { 'upload-length': '10' }
 const named = { 'upload-metadata': metadataOf({ path: 'a' }) }
 
-test.each<[string, Call['headers'], number, string]>([
+test.each<[string, Call['headers'], number, string, string?]>([
   ['no length', named, 400, 'malformed_request'],
   ['two lengths', { ...named, ...length, 'upload-defer-length': '1' }, 400, 'malformed_request'],
   ['a wrong length', { ...named, 'upload-length': '-1' }, 400, 'malformed_request'],
@@ -239,6 +239,7 @@ test.each<[string, Call['headers'], number, string]>([
     { ...length, 'upload-metadata': metadataOf({ path: 'there', overwrite: 'false' }) },
     412,
     'precondition_failed',
+    'A file exists at there already',
   ],
   [
     'another if_match',
@@ -250,13 +251,14 @@ test.each<[string, Call['headers'], number, string]>([
   ['too many bytes', { ...named, 'upload-length': '1001' }, 413, 'file_too_large'],
   ['more than the quota', { ...named, 'upload-length': '900' }, 507, 'quota_exceeded'],
   ['more than is left of it', { ...named, 'upload-length': '500' }, 507, 'quota_exceeded'],
-])('a creation with %s is refused', async (_what, headers, status, code) => {
+])('a creation with %s is refused', async (_what, headers, status, code, detail = '') => {
   await using service = await emptyService({ MAX_UPLOAD_BYTES: '1000', QUOTA_BYTES: '500' })
   await service.put('there', 'x')
 
   const answer = await tus(service).send('POST', '/api/uploads/', { headers })
 
   expect([answer.status, answer.body.code]).toEqual([status, code])
+  expect(answer.body.detail).toContain(detail)
   expect(answer.headers['tus-resumable']).toBe('1.0.0')
 })
 
