@@ -107,7 +107,9 @@ function createServing({ config, auth, catalog, store, compressor, rules }: Depe
     auth.findReader({ headers: request.headers, ip: clientAddress(request) })
   const files = new ReadableFiles({ cache, rules, findReader })
   const isForwarded = forwardingCheck(config.trustProxy)
-  const handler = new StaticHandler({ cache, files, rules: policies, isForwarded, now: auth.now })
+  // Files have dates of the storage's clock, responses that of this machine: Last-Modified is never later than either.
+  const now = () => Math.min(auth.now(), Date.now())
+  const handler = new StaticHandler({ cache, files, rules: policies, isForwarded, now })
   const links = new Links(auth.database, auth.now)
   const linkHandler = new LinkHandler({ links, cache, catalog, handler, findCaller, clientAddress })
   return { cache, handler, linkHandler, links, recordBytes }

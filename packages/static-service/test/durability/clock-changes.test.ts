@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { run } from '../support/program.ts'
+import { type Program, run } from '../support/program.ts'
 import { startSharedStores } from '../support/shared-stores.ts'
 
 const day = 86_400_000
@@ -91,10 +91,10 @@ test('a clock that is set forward ends tokens, and nothing else', async () => {
   expect((await put(await program.logIn(), 'new')).status).toBe(200)
 })
 
-test('replicas whose clocks differ by hours accept the sessions and links of each other', async () => {
+test('replicas whose clocks differ by hours accept the sessions and links of each other, and send no date of their future', async () => {
   await using stores = await startSharedStores()
   const shifts = [0, 2, -2]
-  const replicas = []
+  const replicas: { program: Program; token: string }[] = []
   for (const hours of shifts) {
     const { program } = await startWithClock(hours * 3_600_000, stores.env)
     replicas.push({ program, token: await program.logIn() })
@@ -113,4 +113,9 @@ test('replicas whose clocks differ by hours accept the sessions and links of eac
       expect([made.status, listed.status, read.status]).toEqual([201, 200, 200])
     }
   }
+  const isDated = async ({ program }: (typeof replicas)[number]) =>
+    'last-modified' in (await program.ask({ method: 'GET', path: '/static/a', headers: {} })).headers
+  const areDated = () => Promise.all(replicas.map(isDated))
+  // Within the second of the change there is no date. One later than `Date` must not be sent (RFC 9110, 8.8.2.1).
+  await expect.poll(areDated).toEqual([true, true, false])
 })
