@@ -115,7 +115,8 @@ const fields = columnsIn(fileColumns).map(({ member, column }) => `'${member}', 
 const file = `json_build_object(${fields.join(', ')})`
 
 // The number of a change is not enough: a standby that is promoted without the last changes gives their numbers again.
-const revision = `change_id || ' ' || updated_at || ' ' || digest`
+// Hashed, since each look-up sends it both ways; as text, since numbers of 64 bits are not exact in JavaScript.
+const revision = 'hashtextextended(updated_at || digest, change_id)::text'
 
 // Without a join: PostgreSQL plans it each time, which takes longer than the look-ups.
 const queryOf = (rulesVersion: string) => `
