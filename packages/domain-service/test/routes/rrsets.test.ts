@@ -80,6 +80,16 @@ test('faults that the schema finds come with those of the path, the TTL and the 
   expect(service.commands()).toEqual([])
 })
 
+test('a fault of the path hides none of a name that includes the domain', async () => {
+  await using service = await start({ domains })
+
+  const { status, body } = await service.call('PUT', '/api/domains/Example.COM./dns/rrsets/www.example.com/B', {
+    body: { values: ['192.0.2.1'] },
+  })
+
+  expect([status, body.errors?.map(({ path }) => path)]).toEqual([400, ['/path/type', '/path/name']])
+})
+
 test('an RRset is made, set, read and removed', async () => {
   await using service = await start({ domains })
   const path = `${rrsets}/API/a`

@@ -1,6 +1,6 @@
 import type { Fault } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { Domain } from '../../dns/domain-name.ts'
+import { type Domain, readDomain } from '../../dns/domain-name.ts'
 import { findConflicts, type Pointer } from '../../dns/edits/compose-zone.ts'
 import type { SetRrsetEdit, ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { type Field, type RecordInput, toRow } from '../../dns/record.ts'
@@ -116,9 +116,10 @@ export interface RequestOf<Schema extends { params: z.ZodType; body: z.ZodType }
 export const faultsOf =
   <Request>(editOf: (request: Request) => ZoneEdit) =>
   ({ params, body }: { params: unknown; body: unknown }): Fault[] => {
-    // All values that the schemas have not rejected have their types.
-    const { domain } = params as { domain?: Domain }
-    return editFaults(editOf({ params, body: body ?? {} } as Request), domain?.name ?? '')
+    // All values that the schemas have not rejected have their types, but the domain is a text if the path has a fault.
+    const { domain } = params as { domain?: Domain | string }
+    const found = typeof domain === 'string' ? readDomain(domain) : domain
+    return editFaults(editOf({ params, body: body ?? {} } as Request), typeof found === 'object' ? found.name : '')
   }
 
 type Given = { [Name in keyof RecordInput]?: RecordInput[Name] | undefined }
