@@ -52,10 +52,17 @@ export function subtract(rows: Row[], others: Row[], domain: string): Row[] {
 export const isSameRows = (rows: Row[], others: Row[], domain: string) =>
   rows.length === others.length && subtract(rows, others, domain).length === 0
 
-/** The rows as the registrar keeps them: of those with one key, the first. */
+/**
+ * The rows as the registrar keeps them: of those with one name, type and address, the first. Spellings of an address that
+ * it shows side by side, such as two of an IPv6 address, it keeps.
+ */
 export function distinctRows(rows: Row[], domain: string): Row[] {
   const byKey = Map.groupBy(rows, (row) => parseRow(row, domain).key)
-  return byKey.size === rows.length ? rows : [...byKey.values()].flatMap(([first]) => first ?? [])
+  if (byKey.size === rows.length) return rows
+  const addressOf = (row: Row) => parseRow(row, domain).record.address
+  return [...byKey.values()].flatMap((same) =>
+    same.filter((row, index) => same.findIndex((each) => addressOf(each) === addressOf(row)) === index),
+  )
 }
 
 /** Whether a row is one of those with which the registrar fills an empty zone. */

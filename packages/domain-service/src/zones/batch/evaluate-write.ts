@@ -152,13 +152,13 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
   const delta = differenceOf(before, wanted)
   if (isEmptyDelta(delta)) return effectOf(before)
   if (recordLimits) demandWithinLimits(recordLimits, before.domain, delta)
+  const writable = withoutUnsupported(before, wanted, request)
   // Sent as the registrar keeps them: otherwise the read-back would differ, and a lost row not be in the history.
-  const rows = distinctRows(wanted.rows, before.domain)
-  const kept = rows === wanted.rows ? wanted : { ...wanted, rows }
-  const after = withoutUnsupported(before, kept, request)
+  const rows = distinctRows(writable.rows, before.domain)
+  const after = rows === writable.rows ? writable : { ...writable, rows }
   const effect = after === wanted ? delta : differenceOf(before, after)
   if (isEmptyDelta(effect)) return effectOf(before)
-  const twins = subtract(wanted.rows, rows, before.domain)
+  const twins = after === writable ? [] : subtract(writable.rows, rows, before.domain)
   return { before, after, ...effect, warnings: warningsOf(before, after, twins) }
 }
 

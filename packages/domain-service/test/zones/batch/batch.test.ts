@@ -168,3 +168,14 @@ test('a write sends one of the records that the registrar would merge, and tells
   expect(added.body.changes?.removed).toMatchObject([{ name: 'www' }, { name: '@', mx_pref: 20 }])
   expect(service.live()).toEqual(['new A 192.0.2.9 1800 10', 'www A 192.0.2.1 1800 10', '@ MX mx.example.net. 1800 10'])
 })
+
+test('a write keeps two spellings of an address, as the registrar does', async () => {
+  const spellings = ['2001:db8::1', '2001:db8:0::1'].map((address) => ({ name: 'v6', type: 'AAAA', address }))
+  await using service = await start({ domains: [{ name: 'example.com', hosts: spellings }] })
+  const before = service.live()
+
+  const added = await service.call('POST', `${hosts}/A`, { body: { name: 'new', address: '192.0.2.9' } })
+
+  expect(added.status).toBe(201)
+  expect(service.live().sort()).toEqual(['new A 192.0.2.9 1800 10', ...before].sort())
+})
