@@ -183,9 +183,9 @@ export class Uploads {
 
   /** For a single process at its start: ends the leases of the previous one. Returns the ids of unfinished uploads. */
   async restart(): Promise<Set<string>> {
-    const rows = await this.#dependencies.database.all<{ id: string }>(sql`update ${uploads}
-      set writer_until = 0 where is_ended = 0 and outcome is null returning id`)
-    return new Set(rows.map(({ id }) => id))
+    const rows = await this.#dependencies.database.all<Pick<Upload, 'id' | 'outcome'>>(sql`update ${uploads}
+      set writer_until = 0 where is_ended = 0 returning id, outcome`)
+    return new Set(rows.flatMap(({ id, outcome }) => (outcome === null ? [id] : [])))
   }
 
   close(): Promise<void> {

@@ -108,6 +108,20 @@ test('bytes of a request with a checksum do not count while they arrive, and sto
   await second.end()
 })
 
+test('the start of a single process ends the leases of the previous one, that of a stored file too', async () => {
+  const { replicas, id } = await openReplicas()
+  const [previous, next] = replicas
+  const unfinished = (await previous.create(upload)).id
+  const { writer } = await beginWriting(previous, id)
+  await writer.end({})
+  await beginWriting(previous, unfinished)
+
+  expect(await next.restart()).toEqual(new Set([unfinished]))
+
+  await expect(next.write(id, alice, nothing)).resolves.toMatchObject({ outcome: '{}' })
+  await next.write(unfinished, alice, nothing)
+})
+
 test('an upload expires after its last request, is known for a day, and is then forgotten', async () => {
   const { clock, discarded, replicas, id } = await openReplicas()
   const [uploads] = replicas
