@@ -604,6 +604,15 @@ describe('PUT /api/trees/{prefix}', () => {
         'validation_failed',
       ],
       [
+        'a manifest of too many names, before it looks at those that follow',
+        async () => {
+          const named = Array.from({ length: 22 }, (_, n) => [`f${n}`, { sha256: n < 21 ? digestOf('old') : 'x' }])
+          return Buffer.from(JSON.stringify({ files: Object.fromEntries(named) }))
+        },
+        413,
+        'tree_too_large',
+      ],
+      [
         'a manifest with ..',
         async () => Buffer.from(`{"files":{"../a":{"sha256":"${'0'.repeat(64)}"}}}`),
         400,

@@ -107,10 +107,11 @@ export class TreeArrivals implements AsyncDisposable {
    */
   async readManifest(body: object): Promise<NewFile[]> {
     const { catalog, store, caller } = this.#dependencies
-    const named = digestsOf(body).flatMap(({ name, digest }) => {
+    const named: Pick<NewFile, 'path' | 'digest'>[] = []
+    for (const { name, digest } of digestsOf(body)) {
       const path = this.#enter(name)
-      return path === undefined ? [] : [{ path, digest }]
-    })
+      if (path !== undefined) named.push({ path, digest })
+    }
     const digests = new Set(named.map(({ digest }) => digest))
     const { id, folders, username: uploadedBy } = caller
     const sizes = await catalog.reads.contentSizes({ id, folders, digests: [...digests] })
@@ -220,13 +221,13 @@ const ManifestFile = z.strictObject({
   size: z.unknown().optional(),
 })
 
-// Not as a record, of which zod drops the key `__proto__`.
-function digestsOf(body: object): { name: string; digest: string }[] {
+// Not as a record, of which zod drops the key `__proto__`. Lazy: the caller stops at too many files.
+function* digestsOf(body: object): Generator<{ name: string; digest: string }> {
   const { files } = parse(Manifest, body, '')
-  return Object.entries(files).map(([name, file]) => {
+  for (const [name, file] of Object.entries(files)) {
     const pointer = `/files/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-    return { name, digest: parse(ManifestFile, file, pointer).sha256 }
-  })
+    yield { name, digest: parse(ManifestFile, file, pointer).sha256 }
+  }
 }
 
 function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, place: string) {
