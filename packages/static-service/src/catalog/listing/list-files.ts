@@ -150,12 +150,13 @@ export class FileListing {
     this.#sql = database
   }
 
-  readonly list = ({ search, ...rest }: ListQuery): Promise<FileList> =>
-    this.#sql.snapshot(async (transaction) => {
+  readonly list = ({ search, ...rest }: ListQuery): Promise<FileList> => {
+    const before = this.#cache
+    return this.#sql.snapshot(async (transaction) => {
       const query = { ...rest, search: search && fold(search) }
       const scope = await readScope(transaction, query)
       if (scope.isMissing) return { rows: [], total: 0, isExact: true }
-      const cache = await this.#cacheOf(transaction, scope)
+      const cache = await this.#cacheOf(transaction, scope, before)
       const read = { transaction, query, scope, sample: this.#sample, known: cache.list(query) }
       const list = await this.#page(read)
       const { page, pageSize, after } = query
@@ -167,6 +168,7 @@ export class FileListing {
           : (page - 1) * pageSize + rows.length >= list.total
       return { ...list, rows, next: isLast ? undefined : rows.at(-1) }
     })
+  }
 
   /**
    * An index provides the page where it has the order and the total is known. Otherwise the matching files are collected
@@ -234,11 +236,20 @@ export class FileListing {
     return row ? { position, row } : before
   }
 
-  // A snapshot older than the cache is rare: it gets an empty one.
-  async #cacheOf(transaction: SqlTransaction, { lastChange, changedAt }: ListScope): Promise<ListCache> {
+  // A snapshot older than the cache is rare: it gets an empty one. `before`: the cache when the snapshot was begun. Where
+  // the snapshot is older than that, the database has lost changes.
+  async #cacheOf(
+    transaction: SqlTransaction,
+    { lastChange, changedAt }: ListScope,
+    before: ListCache,
+  ): Promise<ListCache> {
     const moment = { lastChange, changedAt }
     if (this.#isOf(moment)) return this.#cache
-    if (lastChange < this.#cache.moment.lastChange) return new ListCache(moment)
+    if (lastChange < this.#cache.moment.lastChange) {
+      const empty = new ListCache(moment)
+      if (this.#cache === before) this.#cache = empty
+      return empty
+    }
     const next = await this.#cache.after(transaction, moment)
     // A concurrent call may have stored a newer cache.
     if (lastChange >= this.#cache.moment.lastChange && !this.#isOf(moment)) this.#cache = next
