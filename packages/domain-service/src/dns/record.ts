@@ -34,7 +34,7 @@ export interface ParsedRow {
   record: HostRecord
   /**
    * A row's identity, modulo the registrar's known normalisations: the case of names and targets, a target's trailing
-   * dot, the form of an IPv6 address, the quotes of a CAA value. The registrar keeps only one row of each key.
+   * dot, the form of an IPv6 address, the quotes of a CAA value. A second row of a key cannot be added.
    */
   key: string
   /** The key, TTL and MX preference: all that a client can set. */
