@@ -34,8 +34,9 @@ export function storageFailure(error: unknown): unknown {
 }
 
 // Node has no name for some errors, such as EUCLEAN of a damaged file system. ENOENT: the data directory was removed.
+// ERR_WORKER_INIT_FAILED: no file descriptor or memory is left for another thread.
 const unavailableCodes =
-  /^(?:E(?:IO|ROFS|MFILE|NFILE|NOENT|NOTDIR|ACCES|PERM|NXIO|NODEV|NOMEM)$|UNKNOWN$|Unknown system error|SQLITE_(?!CONSTRAINT(?!_TRIGGER)|ERROR$|MISMATCH|RANGE|TOOBIG|MISUSE))/
+  /^(?:E(?:IO|ROFS|MFILE|NFILE|NOENT|NOTDIR|ACCES|PERM|NXIO|NODEV|NOMEM)$|ERR_WORKER_INIT_FAILED$|UNKNOWN$|Unknown system error|SQLITE_(?!CONSTRAINT(?!_TRIGGER)|ERROR$|MISMATCH|RANGE|TOOBIG|MISUSE))/
 
 /** Why something cannot be read, by the code of its error. */
 export function unreadable(error: unknown): string {

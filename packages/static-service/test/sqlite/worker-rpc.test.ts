@@ -48,6 +48,7 @@ test('failures of storage keep their class across threads, and no other error ge
   const failed = (code: string) => storageFailure(Object.assign(new Error('failed'), { code }))
 
   expect(across(failed('SQLITE_IOERR_FSYNC'))).toBeInstanceOf(DatabaseUnavailableError)
+  expect(across(failed('ERR_WORKER_INIT_FAILED'))).toBeInstanceOf(DatabaseUnavailableError)
   expect(across(failed('SQLITE_FULL'))).toBeInstanceOf(DatabaseFullError)
   expect(across(new DatabaseUnavailableError(new Error('replaced')))).toBeInstanceOf(DatabaseUnavailableError)
   expect(across(failed('SQLITE_CONSTRAINT'))).toMatchObject({ code: 'SQLITE_CONSTRAINT' })
