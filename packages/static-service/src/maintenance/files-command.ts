@@ -12,6 +12,7 @@ import {
   unreadable,
 } from '@domains-and-files/persistence'
 import type { StoredEntry } from '../blobs/blob-store.ts'
+import { blobDatabaseFile, blobDatabaseName } from '../blobs/disk/blob-database.ts'
 import { hashBlob, hashBytes } from '../blobs/integrity.ts'
 import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
@@ -98,6 +99,8 @@ export async function check(env: NodeJS.ProcessEnv, options: CheckOptions = {}):
   }
   const dataDir = findStore(env.DATA_DIR || 'data/static-service')
   if (!existsSync(databaseFile(dataDir))) throw new DataDirError(`There is no store in ${dataDir}.`)
+  if (!options.repair && !existsSync(blobDatabaseFile(dataDir)))
+    throw new DataDirError(`There is no ${blobDatabaseName} in ${dataDir}: restore it from a backup.`)
   await using lock = new AsyncDisposableStack()
   if (options.repair) lock.defer(lockDataDir(dataDir)) // Opening removes temporary files.
   await using stores = await openFolder(dataDir, { isReadOnly: !options.repair })

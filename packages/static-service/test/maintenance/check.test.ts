@@ -223,6 +223,15 @@ test('a folder without a store is reported', async () => {
   expect([status, stderr]).toEqual([1, 'There is no store in /nowhere.\n'])
 })
 
+test('a missing contents.sqlite is named', async () => {
+  const { dataDir } = await makeStore()
+  rmSync(join(dataDir, 'contents.sqlite'))
+
+  const { status, stderr } = await runCli(dataDir, 'check')
+
+  expect([status, stderr]).toEqual([1, `There is no contents.sqlite in ${dataDir}: restore it from a backup.\n`])
+})
+
 test('a catalog that is no database is named in a sentence', async () => {
   const { dataDir } = await makeStore()
   writeFileSync(databaseFile(dataDir), 'no database: '.repeat(100))
