@@ -178,10 +178,12 @@ export function readService(name: string | undefined, ways = 'domain or static')
   throw new UsageError(`Name the service: ${ways}`)
 }
 
-/** The data directory of a service: `npm start` gives each a folder in its DATA_DIR. */
+const services = ['domain-service', 'static-service']
+
+/** The data directory of a service: `npm start` gives each a folder in its DATA_DIR, which is there if one of both is. */
 export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
   const root = env.DATA_DIR || 'data'
-  return !env.DATA_DIR || existsSync(join(root, service)) ? join(root, service) : root
+  return !env.DATA_DIR || services.some((each) => existsSync(join(root, each))) ? join(root, service) : root
 }
 
 /** @throws {UsageError} for a limit that means nothing in the service: what is granted would be unlimited. */

@@ -5,7 +5,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import { systemClock } from '@domains-and-files/http'
-import { sql } from '@domains-and-files/persistence'
+import { render, sql } from '@domains-and-files/persistence'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest'
 import { lossyDatabase } from '../../../test/support/lossy-database.ts'
@@ -21,7 +21,7 @@ const settled = (store: WebhookStore, id: string, count: number) =>
 
 const webhookOf = async (store: WebhookStore, id: string) => (await store.list()).find((each) => each.id === id)
 
-describe.each(forms)('webhooks in $form', ({ open }) => {
+describe.each(forms)('webhooks in $form', ({ form, open }) => {
   it('get the events of their types and domains, signed as Standard Webhooks has it', async () => {
     await using stack = new AsyncDisposableStack()
     const db = stack.use(await open())
@@ -49,6 +49,23 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     expect(await store.deliveries(all.id)).toMatchObject(
       [4, 3, 2].map(() => ({ status: 'delivered', tries: 1, response_status: 204 })),
     )
+  })
+
+  it('cost no transaction while nothing is to be delivered', async () => {
+    await using db = await open()
+    const store = new WebhookStore(db.sql)
+    const position = eventId(1)
+    await store.create({ url: 'https://hooks.example.com/' }, { createdBy: 'admin', position })
+    const updates: string[] = []
+    const get = db.sql.get.bind(db.sql)
+    vi.spyOn(db.sql, 'get').mockImplementation((statement) => {
+      if (render(statement, { dialect: form, schema: 'sample' }).text.startsWith('update')) updates.push('update')
+      return get(statement)
+    })
+
+    expect(await store.claim(position)).toBeUndefined()
+    expect(updates).toEqual([])
+    expect(await store.claim(eventId(2))).toBeDefined()
   })
 
   it('are 50 at most, also when two processes create them at once', async () => {

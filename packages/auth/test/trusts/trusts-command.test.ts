@@ -92,6 +92,8 @@ test('a list creates no data directory: of none it says so, of one service it sh
   expect(await list({}, folder.path)).toMatchObject({ status: 0, stdout: 'None\n' })
   expect(await readdir(join(folder.path, 'data'))).toEqual(['domain-service'])
   expect(await readdir(folder.path)).toEqual(['data'])
+  expect(await list({ DATA_DIR: join(folder.path, 'data') })).toMatchObject({ status: 0, stdout: 'None\n' })
+  expect(await readdir(join(folder.path, 'data'))).toEqual(['domain-service'])
 })
 
 test.each([

@@ -210,11 +210,13 @@ export class WebhookStore {
    * that is not paused. Undefined if there is none.
    */
   async claim(end: string): Promise<Webhook | undefined> {
+    const claimable = sql`select id from ${webhooks} as found where is_paused = 0 and claimed_until <= ${now}
+      and (position < ${end} or exists (select 1 from ${deliveries} where webhook = found.id and ${isDue})) limit 1`
+    // Called twice a second: mostly there is none, and a read is cheaper than a transaction.
+    if (!(await this.#sql.get(claimable))) return undefined
     const row = await this.#sql.get<WebhookRow>(sql`update ${webhooks}
       set claim = ${randomUUID()}, claimed_until = ${now} + ${claimMs}
-      where id = (select id from ${webhooks} as found where is_paused = 0 and claimed_until <= ${now}
-        and (position < ${end} or exists (select 1 from ${deliveries} where webhook = found.id and ${isDue}))
-        limit 1 ${forUpdateSkipLocked}) returning *`)
+      where id = (${claimable} ${forUpdateSkipLocked}) returning *`)
     return row && toWebhook(row)
   }
 
