@@ -11,7 +11,7 @@ export {
 } from './http-error.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
 export { hasBody } from './limits/connections.ts'
-export { bodyChunks, receiveBody, textOf } from './limits/request-bodies.ts'
+export { bodyChunks, limitValues, receiveBody, textOf } from './limits/request-bodies.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'
 export {

@@ -2,6 +2,7 @@ import {
   type App,
   describeIssue,
   HttpError,
+  limitValues,
   malformedBody,
   problemOf,
   receiveBody,
@@ -34,9 +35,18 @@ export function anyCase<Schema extends z.ZodObject>(schema: Schema) {
   }, schema)
 }
 
-/** @throws {HttpError} malformed_body for anything but JSON of the right kind, else validation_failed. */
-export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.infer<Schema> {
+/**
+ * @param maxValues default: as in every JSON body.
+ * @throws {HttpError} malformed_body for anything but JSON of the right kind, body_too_large for more values, else
+ * validation_failed.
+ */
+export function parseBody<Schema extends z.ZodType>(
+  schema: Schema,
+  body: unknown,
+  { maxValues }: { maxValues?: number } = {},
+): z.infer<Schema> {
   const value = parseJson(body)
+  limitValues(value, maxValues)
   const parsed = schema.safeParse(value, { error: describeIssue, reportInput: true })
   if (parsed.success) return parsed.data
   const faults = toFaults(parsed.error)

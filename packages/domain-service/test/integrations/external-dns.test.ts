@@ -299,3 +299,12 @@ test('a token with role and records writes only these', async () => {
 
   expect([read.status, inside.status, outside.status]).toEqual([200, 204, 403])
 })
+
+test.each(['/records', '/adjustendpoints'])('a body of %s with more than 50,000 values is refused', async (path) => {
+  await using service = await start({ domains })
+  const body = Object.fromEntries(Array.from({ length: 50_001 }, (_, n) => [n, 0]))
+
+  const answer = await call(service, 'POST', path, { body })
+
+  expect([answer.status, JSON.parse(answer.text).code]).toEqual([413, 'body_too_large'])
+})

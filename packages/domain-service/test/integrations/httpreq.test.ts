@@ -247,3 +247,11 @@ test('the first repeat after a long outage of the registrar is carried out, howe
   expect([during, after]).toEqual([[503, 503, 503, 503], 200])
   expect(service.live()).toContain('_acme-challenge TXT v 60 10')
 })
+
+test('a body with more than 5,000 values is refused', async () => {
+  await using service = await start()
+
+  const answer = await post(service, present, { fqdn, value: 'v', more: Array.from({ length: 5_000 }, () => 0) })
+
+  expect([answer.status, JSON.parse(answer.text).error]).toEqual([413, 'body_too_large'])
+})

@@ -210,10 +210,11 @@ export function parseJsonBodies(app: FastifyInstance) {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     void parseJson(request, text, (error, value) => {
       if (error) reject(malformedBody(text ? describeError(text) : 'The body is empty: send JSON'))
-      else if (hasMoreThan(maxValues, value)) reject(tooManyValues())
       else resolve(value)
     })
-    return promise
+    const value = await promise
+    limitValues(value)
+    return value
   })
 }
 
@@ -242,9 +243,14 @@ function describeError(text: string): string {
   }
 }
 
-// Several times the largest sensible body. Validation is expensive: 100,000 values in 300 KB blocked the event loop for
-// seconds.
-const maxValues = 5000
+/**
+ * Limits the values of parsed JSON, by default to several times those of the largest sensible body. Validation is
+ * expensive: 100,000 values in 300 KB blocked the event loop for seconds.
+ * @throws {HttpError} 413 body_too_large
+ */
+export function limitValues(value: unknown, max = 5_000): void {
+  if (hasMoreThan(max, value)) throw new HttpError(413, 'body_too_large', `The body has more than ${max} values`)
+}
 
 // RFC 9110, 15.5.16.
 const contentCodingNotSupported = () =>
@@ -254,8 +260,6 @@ const contentCodingNotSupported = () =>
 
 const charsetNotSupported = () =>
   new HttpError(415, 'unsupported_media_type', 'Send the body as UTF-8, and name no other charset')
-
-const tooManyValues = () => new HttpError(413, 'body_too_large', `The body has more than ${maxValues} values`)
 
 // Iterative, since deep nesting would overflow the stack.
 function hasMoreThan(max: number, body: unknown): boolean {
