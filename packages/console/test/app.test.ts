@@ -99,6 +99,15 @@ describe('the page', () => {
     expect(await statusOf('..%2fsrc%2fapp.ts')).toBe(404)
   })
 
+  test('refuses ranges and conditions of assets that cannot be met', async () => {
+    const url = await startConsole()
+    const [asset] = /assets\/[^"]+app-shell\.js/.exec(await (await fetch(url)).text()) ?? []
+    const statusWith = async (headers: Record<string, string>) => (await fetch(`${url}/${asset}`, { headers })).status
+
+    expect(await statusWith({ range: 'bytes=9999999-' })).toBe(416)
+    expect(await statusWith({ 'if-match': '"other"' })).toBe(412)
+  })
+
   test('allows the origin of a service that lies under a path', async () => {
     const found = await policyOf({ STATIC_SERVICE_URL: 'https://example.com/files/' })
 

@@ -110,10 +110,13 @@ export function databaseProblem(failure: unknown): HttpError | undefined {
   return undefined
 }
 
-// Errors of Fastify and its plugins. Their messages may quote the input, so they are replaced. Those of other libraries
-// may have a status, too: of what an upstream answered.
-function translate({ code, statusCode: status = 500 }: Partial<FastifyError>, request: FastifyRequest) {
-  if (!code?.startsWith('FST_') || status < 400 || status >= 500) return undefined
+/** An error of Fastify and its plugins, or (`expose`) of http-errors, which @fastify/static sends. */
+type PluginError = Partial<FastifyError> & { expose?: boolean }
+
+// Their messages may quote the input, so they are replaced. Errors of other libraries may have a status, too: of what an
+// upstream answered.
+function translate({ code = '', expose, statusCode: status = 500 }: PluginError, request: FastifyRequest) {
+  if (!(code.startsWith('FST_') || expose) || status < 400 || status >= 500) return undefined
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return unsupportedMediaType(request.routeOptions.schema?.consumes)
   const known = frameworkErrors[code]
   if (known) return new HttpError(...known)
