@@ -2,8 +2,11 @@ import { name, type Sql, sql } from '@domains-and-files/persistence'
 
 export const oneTimeTable = name('one_time')
 
-/** Retention after expiry: on another replica's clock the id may not have expired yet. */
-const clockMarginMs = 3_600_000
+/**
+ * Retention after expiry: on another replica's clock the id may not have expired yet, and a request that was admitted
+ * before its session ended may still be sending its body.
+ */
+const keptExpiredMs = 86_400_000
 
 /**
  * Ids that are valid once, across replicas and restarts: redeemable codes, exchanged workload tokens, and ended sessions.
@@ -29,7 +32,7 @@ export class OneTime {
 
   /** Stores a value under an unused id (of a secret: its digest). @returns false if the id is taken. */
   async put(id: string, value: string, expiresAt: number): Promise<boolean> {
-    const forgotten = this.#now() - clockMarginMs
+    const forgotten = this.#now() - keptExpiredMs
     const added = await this.#database.transaction(async (transaction) => {
       await transaction.run(sql`delete from ${oneTimeTable} where expires_at <= ${forgotten}`)
       return transaction.run(

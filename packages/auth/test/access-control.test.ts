@@ -224,6 +224,18 @@ describe.each(forms)('with %s, of a request whose body arrives later', (_form, o
     expect(await finish()).toMatchObject({ status: 403, body: { code: 'forbidden' } })
   })
 
+  test('the sender is refused if it logged out, also where its token has expired by then', async () => {
+    await using service = await open()
+    const token = await service.tokenOf('edda')
+    const finish = await begin(service.url, token)
+    await service.send('POST', '/api/auth/logout', undefined, token)
+    service.clock.ms += 8 * 3_600_000
+    service.other.clock.ms += 8 * 3_600_000
+    await service.send('POST', '/api/auth/logout', undefined, await service.tokenOf('adam'))
+
+    expect(await finish()).toMatchObject({ status: 401, body: { code: 'unauthorized' } })
+  })
+
   test('the token may expire meanwhile', async () => {
     await using service = await open()
     const { token } = await service.createToken('edda', { role: 'editor', expires_in: 60 })
