@@ -57,9 +57,9 @@ export interface AppOptions {
  */
 export async function createApp(options: AppOptions, routes: (app: App) => Promise<void>): Promise<App> {
   const limits = { ...defaultLimits, ...options.connections }
-  const { log, metrics } = options
+  const { log, metrics, trustProxy, redaction, rawRoutes } = options
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
-  const accessLog = new AccessLog(log, requests, options.redaction)
+  const accessLog = new AccessLog(log, { trustProxy, metrics: requests, redaction })
   const cors = corsOptions(options)
   const crossOrigin = crossOriginHeaders(options.corsOrigin, cors.exposedHeaders)
   const app = createServer(options, { limits, accessLog, crossOrigin })
@@ -68,9 +68,8 @@ export async function createApp(options: AppOptions, routes: (app: App) => Promi
   registerCounters(metrics, {
     log_lines_dropped_total: [lost, () => log.output.droppedLines],
   })
-  const { trustProxy, rawRoutes } = options
   const { stallTimeout } = limits
-  const rawRoute = rawRoutes && new RawRouteServer(app, rawRoutes, { accessLog, trustProxy, stallTimeout })
+  const rawRoute = rawRoutes && new RawRouteServer(app, rawRoutes, { accessLog, stallTimeout })
   const bodies = limitBodies(app, { limits, metrics })
   shedLoad(app, limits, { metrics, rawRoute, crossOrigin, bodies })
   limitConnections(app, limits)

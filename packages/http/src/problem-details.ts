@@ -113,8 +113,8 @@ export function databaseProblem(failure: unknown): HttpError | undefined {
 /** An error of Fastify and its plugins, or (`expose`) of http-errors, which @fastify/static sends. */
 type PluginError = Partial<FastifyError> & { expose?: boolean }
 
-// Their messages may quote the input, so they are replaced. Errors of other libraries may have a status, too: of what an
-// upstream answered.
+// Their messages may quote the input, so they are replaced. Errors of other libraries may have a status, too: of what
+// an upstream answered.
 function translate({ code = '', expose, statusCode: status = 500 }: PluginError, request: FastifyRequest) {
   if (!(code.startsWith('FST_') || expose) || status < 400 || status >= 500) return undefined
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return unsupportedMediaType(request.routeOptions.schema?.consumes)

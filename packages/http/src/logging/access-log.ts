@@ -1,6 +1,7 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type { RequestMetrics } from '../monitoring/metrics.ts'
+import { clientAddressReader, type TrustProxy } from '../requests/request-head.ts'
 import { type Logger, timeField } from './logger.ts'
 
 declare module 'fastify' {
@@ -18,8 +19,8 @@ export interface Exchange {
   method: string
   /** The pattern of its route; undefined if it has none. */
   route: string | undefined
-  client: string
   principal?: FastifyRequest['principal'] | undefined
+  request: IncomingMessage
   response: ServerResponse
   /** When the request's headers had been read, by `performance.now()`. */
   began: number
@@ -36,6 +37,13 @@ export interface Outcome {
 /** A pattern for secrets in paths, and its replacement in the log. */
 export type Redaction = readonly [secrets: RegExp, shown: string]
 
+interface Options {
+  /** Default: none; only clients' own addresses are logged. */
+  trustProxy?: TrustProxy
+  metrics?: RequestMetrics | undefined
+  redaction?: Redaction | undefined
+}
+
 /**
  * Records each exchange once, when its response has ended: in the metrics if it completed, and as one line of the log,
  * level info if it completed, warn if not. Health checks are not logged. The framework logs requests only through it.
@@ -45,19 +53,21 @@ export class AccessLog extends LogController {
   readonly #metrics: RequestMetrics | undefined
   readonly #redaction: Redaction | undefined
   readonly #name: string
+  readonly #clientAddress: (request: IncomingMessage) => string
   readonly #logsCompleted: boolean
 
-  constructor(log: Logger, metrics?: RequestMetrics, redaction?: Redaction) {
+  constructor(log: Logger, { trustProxy = false, metrics, redaction }: Options = {}) {
     super({ requestIdLogLabel: 'request_id' })
     this.#log = log
     this.#metrics = metrics
     this.#redaction = redaction
+    this.#clientAddress = clientAddressReader(trustProxy)
     this.#name = JSON.stringify(log.bindings().name ?? '')
     this.#logsCompleted = log.isLevelEnabled('info')
   }
 
   record(exchange: Exchange, { isAborted, err }: Outcome) {
-    const { requestId, method, url, route, client, principal, response } = exchange
+    const { requestId, method, url, route, principal, request, response } = exchange
     const ms = performance.now() - exchange.began
     const { statusCode: status } = response
     if (!isAborted) this.#metrics?.observe({ method, route, status }, ms, exchange.problemCode)
@@ -65,6 +75,7 @@ export class AccessLog extends LogController {
     const end = url.indexOf('?')
     const target = end < 0 ? url : url.slice(0, end)
     const path = this.#redaction ? target.replace(...this.#redaction) : target
+    const client = this.#clientAddress(request)
     if (isAborted) {
       const sent = response.headersSent && { status }
       const user = principal && { user: principal.username, token_name: principal.token?.name }
@@ -85,13 +96,14 @@ export class AccessLog extends LogController {
   }
 
   // Also for URLs that the framework refuses before any hook. Not its `requestCompleted` or `onRequestAbort`: they miss
-  // clients that leave, since a request without a body emits no events (see `parserOptions`).
+  // clients that leave, since a request without a body emits no events (see `parserOptions`). Not its `request.ip`,
+  // which is the proxy's for such URLs.
   override incomingRequest(request: FastifyRequest, reply: FastifyReply) {
     const { raw: response } = reply
     const began = performance.now()
     response.once('close', () => {
-      const { id: requestId, method, url, ip: client, principal, routeOptions } = request
-      const exchange = { requestId, method, url, route: routeOptions.url, client, principal }
+      const { id: requestId, method, url, raw, principal, routeOptions } = request
+      const exchange = { requestId, method, url, route: routeOptions.url, principal, request: raw }
       this.record(
         { ...exchange, response, began, problemCode: reply.problemCode },
         { isAborted: !response.writableFinished },

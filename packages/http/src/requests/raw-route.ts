@@ -6,7 +6,7 @@ import { isSent } from '../limits/connections.ts'
 import type { AccessLog, Exchange, Outcome } from '../logging/access-log.ts'
 import { problemOf, toProblem } from '../problem-details.ts'
 import { HeadSender, type PreparedHead, prepareHead } from './prepared-head.ts'
-import { clientAddressReader, findFramingFault, requestIdOf, type TrustProxy } from './request-head.ts'
+import { findFramingFault, requestIdOf } from './request-head.ts'
 
 /** A streamed body. `next` is called once the kernel has taken the previous chunk, `return` if the client disconnects. */
 export interface RawBody extends AsyncIterator<Buffer, void> {
@@ -35,20 +35,17 @@ export interface RawRoute {
 
 interface Dependencies {
   accessLog: AccessLog
-  trustProxy: TrustProxy
   stallTimeout: number
 }
 
 interface RawExchange extends Exchange {
   handler: RawRoute
-  request: IncomingMessage
 }
 
 export class RawRouteServer {
   readonly #app: FastifyInstance
   readonly #routes: RawRoute[]
   readonly #dependencies: Dependencies
-  readonly #clientAddress: (request: IncomingMessage) => string
   readonly #heads: HeadSender
   readonly #pipelined = new WeakMap<Socket, number>()
   #isStopping = false
@@ -57,7 +54,6 @@ export class RawRouteServer {
     this.#app = app
     this.#routes = routes
     this.#dependencies = dependencies
-    this.#clientAddress = clientAddressReader(dependencies.trustProxy)
     this.#heads = new HeadSender(app.server.keepAliveTimeout)
     app.addHook('preClose', async () => {
       this.#isStopping = true
@@ -78,7 +74,6 @@ export class RawRouteServer {
         url,
         requestId: requestIdOf(request),
         route: handler.url,
-        client: this.#clientAddress(request),
         began: performance.now(),
       }
       if (response.socket) this.#serve(exchange)

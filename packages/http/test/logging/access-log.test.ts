@@ -13,13 +13,20 @@ function logTo(level = 'info') {
   return { accessLog: new AccessLog(log), lines }
 }
 
+function requestFrom(client: string) {
+  const socket = new Socket()
+  Object.defineProperty(socket, 'remoteAddress', { value: client })
+  return new IncomingMessage(socket)
+}
+
+const request = requestFrom('127.0.0.1')
 const exchange: Exchange = {
   requestId: 'r1',
   method: 'GET',
   url: '/things?secret=1',
   route: '/things',
-  client: '127.0.0.1',
-  response: new ServerResponse(new IncomingMessage(new Socket())),
+  request,
+  response: new ServerResponse(request),
   began: performance.now(),
 }
 
@@ -55,7 +62,8 @@ test('whatever a client sends, the line is one line of JSON that says exactly th
     fc.property(text, text, text, text, (requestId, path, client, user) => {
       const url = path.replaceAll('?', '')
 
-      accessLog.record({ ...exchange, requestId, url, client, principal: { username: user } }, completed)
+      const sent = { requestId, url, request: requestFrom(client), principal: { username: user } }
+      accessLog.record({ ...exchange, ...sent }, completed)
 
       const line = lines.pop() ?? ''
       expect(line.indexOf('\n')).toBe(line.length - 1)
@@ -76,14 +84,15 @@ test('above level info only what was aborted is logged', () => {
 test.each([
   ['cannot be decoded', 'GET', '/%zz', 400, 'malformed_url'],
   ['has a part that is too long', 'POST', `/things/${'a'.repeat(2000)}`, 414, 'url_too_long'],
-])('a request whose URL %s is logged and counted', async (_what, method, path, status, code) => {
+])('a request whose URL %s is logged, with its client, and counted', async (_what, method, path, status, code) => {
   const metrics = await createMetrics('metrics-token-1234')
-  await using service = await start({ metrics })
+  await using service = await start({ metrics, trustProxy: true })
 
-  await service.raw(`${method} ${path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n`, code)
+  const headers = 'Host: x\r\nX-Request-Id: mine\r\nX-Forwarded-For: 192.0.2.7\r\n'
+  await service.raw(`${method} ${path} HTTP/1.1\r\n${headers}\r\n`, code)
 
   const logged = () => service.lines().filter(({ request_id }) => request_id === 'mine')
-  await expect.poll(logged).toMatchObject([{ level: 'info', path, status, client: '127.0.0.1' }])
+  await expect.poll(logged).toMatchObject([{ level: 'info', path, status, client: '192.0.2.7' }])
   const counted = await metrics?.registry.metrics()
   expect(counted).toContain(`_count{method="${method}",route="unmatched",status="${status}"} 1`)
   expect(counted).toContain(`http_problems_total{code="${code}"} 1`)
