@@ -159,6 +159,18 @@ test.each<[string, (service: Service) => Promise<unknown>]>([
   expect(service.live()).toHaveLength(1)
 })
 
+test('a write of a user who is removed while it waits for the registrar is refused', async () => {
+  await using service = await start({ env: { REGISTRAR_TIMEOUT_MS: '100000' } })
+  service.sandbox.fault({ kind: 'slow', ms: 600_000, command: 'namecheap.domains.dns.getHosts' })
+  const written = service.call('PUT', home, { body: { ttl: 300, values: ['192.0.2.11'] }, user: 'editor' })
+  await expect.poll(service.countWaiting).toBe(1)
+  await askAsAdmin(service, 'DELETE', editor)
+  service.sandbox.clearFaults()
+
+  expect(await written).toMatchObject({ status: 403, body: { code: 'forbidden' } })
+  expect(service.commands()).not.toContain('dns.sethosts')
+})
+
 test('a queued change of an API token that was revoked is refused', async () => {
   await using service = await startStill()
   const made = await askAsAdmin(service, 'POST', '/api/tokens', { name: 'ci', role: 'editor' })

@@ -80,7 +80,7 @@ export class Batch {
       await this.#read()
       const pulledTo = await this.#options.queue.gather(writes)
       const taken = writes.splice(0).filter(({ id }) => id <= pulledTo)
-      await this.#settle(taken.some(({ isAsync }) => isAsync) ? await this.#recheck(taken) : taken)
+      await this.#settle(await this.#recheck(taken))
       return this.#recorder
     } catch (error) {
       // An internal fault must not end the process, nor leave a client without an answer.
@@ -126,11 +126,15 @@ export class Batch {
     }
   }
 
-  /** @returns the writes whose authors may still write. */
+  /** Looks up each author once. @returns the writes whose authors may still write. */
   async #recheck(writes: QueuedChange[]): Promise<QueuedChange[]> {
-    const { findCaller } = this.#options
+    const callers: Record<string, ReturnType<BatchOptions['findCaller']>> = {}
+    const findOnce = (id: string) => {
+      callers[id] ??= this.#options.findCaller(id)
+      return callers[id]
+    }
     const checked = writes.map((write) =>
-      withPresentRights(write, findCaller).catch(async (error: unknown) => {
+      withPresentRights(write, findOnce).catch(async (error: unknown) => {
         await this.#recorder.end([failed(write, error)])
         return []
       }),

@@ -56,15 +56,15 @@ export interface WriteResult {
 export const isChange = ({ before, after }: Pick<EvaluatedWrite, 'before' | 'after'>) => after !== before
 
 /**
- * The write with the present rights of its author, which may have ended since an asynchronous change was accepted.
+ * The write with the present rights of its author, which may have ended since it was accepted.
  * @throws 403 where the author may not make it any more.
  */
 export async function withPresentRights(
   write: QueuedChange,
   findCaller: (id: string) => Promise<Caller | undefined>,
 ): Promise<QueuedChange> {
-  const { request, isAsync } = write
-  if (!isAsync || request.callerId === undefined) return write
+  const { request } = write
+  if (request.callerId === undefined) return write
   const caller = await findCaller(request.callerId)
   const mayWrite = caller && hasRole(caller, 'editor') && allowsDomain(caller, request.domain)
   const isApproved = !caller?.writes || request.approved !== undefined
@@ -206,7 +206,7 @@ function withoutUnsupported(before: Zone, wanted: Zone, { force, recordLimits }:
   return { ...wanted, rows: wanted.rows.filter(isWritable) }
 }
 
-/** `twins`: rows that are left out, since another one has their key. */
+/** `twins`: rows that are left out, since the registrar would merge them with another one. */
 function warningsOf(before: Zone, after: Zone, twins: Row[]): Warning[] {
   const about = (row: Row, what: string) => {
     const { name, type, address } = parseRow(row, before.domain).record
