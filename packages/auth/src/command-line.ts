@@ -190,13 +190,8 @@ export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
 export function refuseOtherLimits(service: string, fields: Partial<Fields>): void {
   const others =
     service === 'static-service'
-      ? ({
-          domains: '--domains',
-          records: '--record',
-          writes: '--writes',
-          replace: '--replace',
-        } as const)
-      : ({ folders: '--folders' } as const)
+      ? { domains: '--domains', records: '--record', writes: '--writes', replace: '--replace' }
+      : { folders: '--folders' }
   for (const [field, option] of Object.entries(others))
     if (field in fields) throw new UsageError(`${option} means nothing in the ${service}`)
 }
