@@ -47,7 +47,7 @@ export {
   answers,
   eachAnswer,
   type HeaderDoc,
-  operation,
+  operations,
 } from './route-schema.ts'
 export * from './settings.ts'
 export { StartRefusedError, startService } from './start-service.ts'

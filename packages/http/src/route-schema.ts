@@ -28,7 +28,7 @@ declare module 'fastify' {
      * The handler checks the record limits of API tokens. Other routes reject tokens with record limits, except for
      * reads by a token that also has a role.
      */
-    enforcesRecordLimits?: boolean
+    enforcesRecordLimits?: boolean | undefined
     /** Callers with an API token are refused. */
     needsLogin?: boolean | undefined
     /**
@@ -78,13 +78,28 @@ export interface ZodTypeProvider extends FastifyTypeProvider {
   serializer: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
 }
 
-type Operation = FastifySchema &
-  Pick<FastifyContextConfig, 'access' | 'needsLogin' | 'folders' | 'otherMethods' | 'optionalSlash'>
+const rights = ['access', 'needsLogin', 'folders', 'otherMethods', 'optionalSlash', 'enforcesRecordLimits'] as const
 
-/** The options of a route from one description: its rights, and the schema that validates and documents it. */
-export function operation<const Described extends Operation>(described: Described) {
-  const { access, needsLogin, folders, otherMethods, optionalSlash, ...schema } = described
-  return { config: { access, needsLogin, folders, otherMethods, optionalSlash }, schema }
+type Operation = FastifySchema & Pick<FastifyContextConfig, (typeof rights)[number]>
+
+/** The description of a route with what all routes of its resource share. */
+type Described<Shared, Own> = Omit<Shared, keyof Own> & Own
+
+/**
+ * The options of the routes of a resource by operation id, each from one description: its rights, and the schema that
+ * validates and documents it. What a description does not say itself is in `shared`.
+ */
+export function operations<const All extends Record<string, Operation> & { shared: Operation }>(all: All) {
+  const { shared, ...each } = all
+  const options = Object.entries(each).map(([operationId, own]) => {
+    const schema: Operation = { operationId, ...shared, ...own }
+    const config = Object.fromEntries(rights.map((name) => [name, schema[name]]))
+    for (const name of rights) delete schema[name]
+    return [operationId, { config, schema }]
+  })
+  return Object.fromEntries(options) as {
+    [Id in Exclude<keyof All, 'shared'>]: { config: FastifyContextConfig; schema: Described<All['shared'], All[Id]> }
+  }
 }
 
 /** Serves `optionalSlash`. Call it before other hooks change the options of routes. */

@@ -1,4 +1,4 @@
-import { type App, answers, listPage, listSchema, operation, pageQuery } from '@domains-and-files/http'
+import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import * as errors from '../errors.ts'
@@ -37,55 +37,51 @@ const CreatedToken = TokenRecord.extend({
   }),
 }).meta({ id: 'CreatedToken' })
 
-const managing = { access: 'viewer', needsLogin: true } as const
-
-const createToken = operation({
-  ...managing,
-  operationId: 'createToken',
-  summary: 'Create an API token',
-  description:
-    'For programs: long-lived, revocable, limited. Send it as `Authorization: Bearer`, as the password of `Authorization: Basic`, or as `X-Api-Key`. It never has more rights than its owner has at the time of use.',
-  body: NewToken,
-  errors: [errors.tokenExists(exampleName), errors.tooManyTokens(200)],
-  ...answers(201, 'The token, shown only now', CreatedToken),
-})
-
-const listTokens = operation({
-  ...managing,
-  operationId: 'listTokens',
-  summary: 'List API tokens',
-  description: 'Without their secrets, which are shown once, when a token is created.',
-  querystring: z.strictObject({
-    ...pageQuery(50, 200),
-    owner: z.string().optional().describe('a username; default: your own. Others need the role admin, without limits'),
-  }),
-  ...answers(200, 'The tokens, oldest first', listSchema('TokenList', 'tokens', TokenRecord)),
-})
-
-const deleteToken = operation({
-  ...managing,
-  operationId: 'deleteToken',
-  summary: 'Revoke an API token',
-  description: 'Your own; an admin without limits may revoke any. It stops working at once.',
-  params: TokenRecord.pick({ id: true }).strict(),
-  errors: [errors.tokenNotFound(exampleId)],
-  ...answers(204, 'Revoked'),
+const routes = operations({
+  shared: { access: 'viewer', needsLogin: true },
+  createToken: {
+    summary: 'Create an API token',
+    description:
+      'For programs: long-lived, revocable, limited. Send it as `Authorization: Bearer`, as the password of `Authorization: Basic`, or as `X-Api-Key`. It never has more rights than its owner has at the time of use.',
+    body: NewToken,
+    errors: [errors.tokenExists(exampleName), errors.tooManyTokens(200)],
+    ...answers(201, 'The token, shown only now', CreatedToken),
+  },
+  listTokens: {
+    summary: 'List API tokens',
+    description: 'Without their secrets, which are shown once, when a token is created.',
+    querystring: z.strictObject({
+      ...pageQuery(50, 200),
+      owner: z
+        .string()
+        .optional()
+        .describe('a username; default: your own. Others need the role admin, without limits'),
+    }),
+    ...answers(200, 'The tokens, oldest first', listSchema('TokenList', 'tokens', TokenRecord)),
+  },
+  deleteToken: {
+    summary: 'Revoke an API token',
+    description: 'Your own; an admin without limits may revoke any. It stops working at once.',
+    params: TokenRecord.pick({ id: true }).strict(),
+    errors: [errors.tokenNotFound(exampleId)],
+    ...answers(204, 'Revoked'),
+  },
 })
 
 export function registerTokenRoutes(app: App, { apiTokens }: Auth) {
   const bodyLimit = 131_072 // 100 domains, networks and names of records.
-  app.post('/api/tokens', { ...createToken, bodyLimit }, async (request, reply) => {
+  app.post('/api/tokens', { ...routes.createToken, bodyLimit }, async (request, reply) => {
     const { text, token } = await apiTokens.create(callerOf(request), request.body)
     request.log.info({ token_id: token.id, token_name: token.name }, 'API token created')
     return reply.code(201).send({ ...describe(token), token: text })
   })
-  app.get('/api/tokens', listTokens, async (request) => {
+  app.get('/api/tokens', routes.listTokens, async (request) => {
     const caller = callerOf(request)
     const { owner = caller.username } = request.query
     if (!mayManageTokens(caller, owner)) refuse('Only an admin without limits can list the tokens of others')
     return listPage('tokens', await apiTokens.list(owner), request.query, describe)
   })
-  app.delete('/api/tokens/:id', deleteToken, async (request, reply) => {
+  app.delete('/api/tokens/:id', routes.deleteToken, async (request, reply) => {
     const { id } = request.params
     await apiTokens.remove(id, (owner) => mayManageTokens(callerOf(request), owner))
     request.log.info({ token_id: id }, 'API token revoked')

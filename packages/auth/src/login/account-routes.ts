@@ -1,5 +1,5 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto'
-import { type App, answers, booleanQuery, operation } from '@domains-and-files/http'
+import { type App, answers, booleanQuery, operations } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { callerOf, requireLogin } from '../access-control.ts'
@@ -76,56 +76,51 @@ const logInErrors = [
   ...[errors.tooManyLogins(900), errors.tooBusy()],
 ]
 
-const logIn = operation({
-  access: 'public',
-  operationId: 'logIn',
-  summary: 'Log in',
-  description:
-    'Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
-  body: Login,
-  errors: logInErrors,
-  ...answers(200, 'Your account, and a token', LoggedIn),
-})
-
-const getMe = operation({
-  access: 'viewer',
-  operationId: 'getMe',
-  summary: 'Who am I?',
-  description: 'The caller behind the token of this request: user, role and limits.',
-  ...answers(200, 'The account of the token, and its expiry', Me),
-})
-
-const setOwnPassword = operation({
-  access: 'public', // An invited person has no token yet.
-  operationId: 'setPassword',
-  summary: 'Change your password, or accept an invitation',
-  description:
-    'With `current`: your own, with the token of a login, which goes on while all your other logins end; API tokens stay valid until they are revoked. With `username` and `invite`: the first one, without a token.',
-  body: NewPassword,
-  errors: [errors.weakPassword('A password must have at least 10 characters')].concat(
-    [errors.tokenMissing(), errors.loginRequired()],
-    logInErrors,
-  ),
-  ...answers(204, 'The new password counts from now on'),
-})
-
-const logOut = operation({
-  access: 'viewer',
-  needsLogin: true,
-  operationId: 'logOut',
-  summary: 'Log out',
-  description:
-    'The token that is sent ends at once, at every replica. Other logins go on, unless `everywhere` is true; API tokens do in any case.',
-  querystring: z.strictObject({
-    everywhere: booleanQuery(false, 'ends all logins of this user'),
-  }),
-  ...answers(204, 'The token has ended'),
+const routes = operations({
+  shared: { access: 'public' },
+  logIn: {
+    summary: 'Log in',
+    description:
+      'Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
+    body: Login,
+    errors: logInErrors,
+    ...answers(200, 'Your account, and a token', LoggedIn),
+  },
+  getMe: {
+    access: 'viewer',
+    summary: 'Who am I?',
+    description: 'The caller behind the token of this request: user, role and limits.',
+    ...answers(200, 'The account of the token, and its expiry', Me),
+  },
+  // Public, since an invited person has no token yet.
+  setPassword: {
+    summary: 'Change your password, or accept an invitation',
+    description:
+      'With `current`: your own, with the token of a login, which goes on while all your other logins end; API tokens stay valid until they are revoked. With `username` and `invite`: the first one, without a token.',
+    body: NewPassword,
+    errors: [errors.weakPassword('A password must have at least 10 characters')].concat(
+      [errors.tokenMissing(), errors.loginRequired()],
+      logInErrors,
+    ),
+    ...answers(204, 'The new password counts from now on'),
+  },
+  logOut: {
+    access: 'viewer',
+    needsLogin: true,
+    summary: 'Log out',
+    description:
+      'The token that is sent ends at once, at every replica. Other logins go on, unless `everywhere` is true; API tokens do in any case.',
+    querystring: z.strictObject({
+      everywhere: booleanQuery(false, 'ends all logins of this user'),
+    }),
+    ...answers(204, 'The token has ended'),
+  },
 })
 
 /** Logs users in and out, and sets their passwords. */
 export function registerAccountRoutes(app: App, context: Auth) {
   const { users, sessions, database, now } = context
-  app.post('/api/auth/login', logIn, async (request) => {
+  app.post('/api/auth/login', routes.logIn, async (request) => {
     const user = await verifyLogin(context, { ...request.body, address: request.ip })
     // A full disk keeps nobody from logging in.
     recordLogin(database, { username: user.username, at: now() }).catch((err: unknown) =>
@@ -133,7 +128,7 @@ export function registerAccountRoutes(app: App, context: Auth) {
     )
     return answerLogin(request, user, context)
   })
-  const own = { ...getMe, config: { ...getMe.config, enforcesRecordLimits: true } }
+  const own = { ...routes.getMe, config: { ...routes.getMe.config, enforcesRecordLimits: true } }
   app.get('/api/auth/me', own, async (request) => {
     const caller = callerOf(request)
     const { token, records, expiresAt } = caller
@@ -143,11 +138,11 @@ export function registerAccountRoutes(app: App, context: Auth) {
       ...(token && { token: { ...token, records } }),
     }
   })
-  app.post('/api/auth/password', setOwnPassword, async (request, reply) => {
+  app.post('/api/auth/password', routes.setPassword, async (request, reply) => {
     await setPassword(context, request, request.body)
     return reply.code(204).send(undefined)
   })
-  app.post('/api/auth/logout', logOut, async (request, reply) => {
+  app.post('/api/auth/logout', routes.logOut, async (request, reply) => {
     const caller = callerOf(request)
     if (request.query.everywhere)
       await changeUser(users, caller.username, (user) => user && { ...user, logins: randomUUID() })

@@ -1,4 +1,4 @@
-import { type App, AttemptLimit, answers, tooManyFailures } from '@domains-and-files/http'
+import { type App, AttemptLimit, answers, operations, tooManyFailures } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { codeInvalid, loginFailed, notBegun, notConfigured, providerAway } from '../errors.ts'
@@ -20,13 +20,6 @@ const Methods = z
   })
   .meta({ id: 'LoginMethods', examples: [{ password: true, oidc: null }] })
 
-const getMethodsSchema = {
-  operationId: 'getLoginMethods',
-  summary: 'How to log in',
-  description: 'With a password, at an OpenID provider, or both.',
-  ...answers(200, 'Which ways there are', Methods),
-}
-
 const exampleChallenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 const returnTo = 'must be an origin of CORS_ORIGIN, or http://127.0.0.1:port/ or http://[::1]:port/'
 
@@ -36,36 +29,6 @@ const noStore = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' 
 const redirects = (description: string) => {
   const location = { description: 'Where to go', example: 'https://id.example.com/' }
   return answers(302, description, z.undefined(), { location })
-}
-
-const beginSchema = (origins: readonly string[]) => ({
-  operationId: 'beginSingleSignOn',
-  summary: 'Log in at the OpenID provider',
-  description:
-    'For a browser: it goes to the provider, and comes back to `return_to` with a one-time `code` in the query, which `POST /api/auth/oidc/token` takes within 60 seconds.',
-  querystring: z.strictObject({
-    return_to: z
-      .string()
-      .max(2000)
-      .refine((text) => mayReturnTo(text, origins), returnTo)
-      .meta({ description: returnTo, examples: ['http://127.0.0.1:49152/'] }),
-    challenge: z
-      .string()
-      .regex(/^[\w-]{43}$/, 'must be the SHA-256 of your verifier in base64url')
-      .meta({ description: 'S256 of your verifier (RFC 7636, 4.2)', examples: [exampleChallenge] }),
-  }),
-  errors: [notConfigured(), providerAway(), tooManyFailures(60)],
-  ...redirects('To the provider'),
-})
-
-const finishSchema = {
-  operationId: 'finishSingleSignOn',
-  summary: 'The redirect URI of single sign-on',
-  description: 'The provider sends the browser here; register it there.',
-  // Providers add parameters of their own.
-  querystring: z.looseObject({}),
-  errors: [notConfigured(), notBegun(), loginFailed(), providerAway(), tooManyFailures(60)],
-  ...redirects('To `return_to`, with a `code`; for browsers also after a failure'),
 }
 
 const example = {
@@ -79,20 +42,54 @@ const Redemption = z
   })
   .meta({ id: 'SingleSignOnCode', examples: [example] })
 
-const redeemSchema = {
-  operationId: 'redeemSingleSignOnCode',
-  summary: 'Exchange the code of single sign-on for a token',
-  description:
-    'Each code counts once, for 60 seconds, also with a wrong verifier. The code of a failed login gives its error.',
-  body: Redemption,
-  errors: [notConfigured(), codeInvalid(), loginFailed(), providerAway(), tooManyFailures(60)],
-  ...answers(200, 'Your account, and a token', LoggedIn),
-}
+const routesOf = (origins: readonly string[]) =>
+  operations({
+    shared: { access: 'public' },
+    getLoginMethods: {
+      summary: 'How to log in',
+      description: 'With a password, at an OpenID provider, or both.',
+      ...answers(200, 'Which ways there are', Methods),
+    },
+    beginSingleSignOn: {
+      summary: 'Log in at the OpenID provider',
+      description:
+        'For a browser: it goes to the provider, and comes back to `return_to` with a one-time `code` in the query, which `POST /api/auth/oidc/token` takes within 60 seconds.',
+      querystring: z.strictObject({
+        return_to: z
+          .string()
+          .max(2000)
+          .refine((text) => mayReturnTo(text, origins), returnTo)
+          .meta({ description: returnTo, examples: ['http://127.0.0.1:49152/'] }),
+        challenge: z
+          .string()
+          .regex(/^[\w-]{43}$/, 'must be the SHA-256 of your verifier in base64url')
+          .meta({ description: 'S256 of your verifier (RFC 7636, 4.2)', examples: [exampleChallenge] }),
+      }),
+      errors: [notConfigured(), providerAway(), tooManyFailures(60)],
+      ...redirects('To the provider'),
+    },
+    finishSingleSignOn: {
+      summary: 'The redirect URI of single sign-on',
+      description: 'The provider sends the browser here; register it there.',
+      // Providers add parameters of their own.
+      querystring: z.looseObject({}),
+      errors: [notConfigured(), notBegun(), loginFailed(), providerAway(), tooManyFailures(60)],
+      ...redirects('To `return_to`, with a `code`; for browsers also after a failure'),
+    },
+    redeemSingleSignOnCode: {
+      summary: 'Exchange the code of single sign-on for a token',
+      description:
+        'Each code counts once, for 60 seconds, also with a wrong verifier. The code of a failed login gives its error.',
+      body: Redemption,
+      errors: [notConfigured(), codeInvalid(), loginFailed(), providerAway(), tooManyFailures(60)],
+      ...answers(200, 'Your account, and a token', LoggedIn),
+    },
+  })
 
 /** Routes for the login methods and single sign-on. Those of single sign-on answer 404 unless it is configured. */
 export function registerOidcRoutes(app: App, context: Auth) {
   const { oidc, isPasswordLoginOn, now } = context
-  const config = { access: 'public' } as const
+  const routes = routesOf(oidc?.returnOrigins ?? [])
   const limit = new AttemptLimit(maxAttempts, now)
   let loaded: Promise<SingleSignOn> | undefined
   const open = async ({ ip }: FastifyRequest) => {
@@ -102,24 +99,23 @@ export function registerOidcRoutes(app: App, context: Auth) {
     loaded ??= import('./single-sign-on.ts').then(({ SingleSignOn }) => new SingleSignOn(context, oidc, app.log))
     return loaded
   }
-  app.get('/api/auth/methods', { config, schema: getMethodsSchema }, async () => ({
+  app.get('/api/auth/methods', routes.getLoginMethods, async () => ({
     password: isPasswordLoginOn,
     oidc: oidc ? { name: oidc.name } : null,
   }))
-  const beginning = { config, schema: beginSchema(oidc?.returnOrigins ?? []) }
-  app.get('/api/auth/oidc/login', beginning, async (request, reply) => {
+  app.get('/api/auth/oidc/login', routes.beginSingleSignOn, async (request, reply) => {
     const signOn = await open(request)
     limit.add(request.ip)
     return send(reply, await signOn.begin({ ...request.query, isBrowser: isBrowser(request) }))
   })
-  app.get('/api/auth/oidc/callback', { config, schema: finishSchema }, async (request, reply) => {
+  app.get('/api/auth/oidc/callback', routes.finishSingleSignOn, async (request, reply) => {
     const signOn = await open(request)
     limit.add(request.ip)
     const { search } = new URL(request.url, 'http://localhost')
     const { cookie = '' } = request.headers
     return send(reply, await signOn.finish(search, cookie, isBrowser(request)))
   })
-  app.post('/api/auth/oidc/token', { config, schema: redeemSchema }, async (request, reply) => {
+  app.post('/api/auth/oidc/token', routes.redeemSingleSignOnCode, async (request, reply) => {
     const signOn = await open(request)
     const user = await signOn.redeem(request.body.code, request.body.verifier)
     if (!user) {

@@ -5,7 +5,7 @@ import {
   eachAnswer,
   type Fault,
   HttpError,
-  operation,
+  operations,
   receiveBody,
   tooManyFailures,
   unsupportedMediaType,
@@ -48,19 +48,20 @@ const OAuthError = z
   })
   .meta({ id: 'OAuthError', description: 'RFC 6749, 5.2' })
 
-const exchangeToken = operation({
-  access: 'public',
-  operationId: 'exchangeToken',
-  summary: 'Exchange the token of a workload',
-  description:
-    'For CI without secrets: a token of the issuer of a trust becomes one of this service, with the rights of the trust. Each is exchanged once. RFC 8693.',
-  consumes: [formType],
-  body: ExchangeForm,
-  errors: [errors.issuerAway(), tooManyFailures(60), bodyTooLarge(), unsupportedMediaType([formType])],
-  ...eachAnswer({
-    200: { description: 'A token for 15 minutes at most', body: Exchanged },
-    400: { description: 'Why not, in the form of OAuth; the log says more.', body: OAuthError },
-  }),
+const routes = operations({
+  shared: { access: 'public' },
+  exchangeToken: {
+    summary: 'Exchange the token of a workload',
+    description:
+      'For CI without secrets: a token of the issuer of a trust becomes one of this service, with the rights of the trust. Each is exchanged once. RFC 8693.',
+    consumes: [formType],
+    body: ExchangeForm,
+    errors: [errors.issuerAway(), tooManyFailures(60), bodyTooLarge(), unsupportedMediaType([formType])],
+    ...eachAnswer({
+      200: { description: 'A token for 15 minutes at most', body: Exchanged },
+      400: { description: 'Why not, in the form of OAuth; the log says more.', body: OAuthError },
+    }),
+  },
 })
 
 /** POST /api/auth/token: token exchange (RFC 8693). The only route with form bodies, and it accepts no other. */
@@ -81,7 +82,7 @@ export async function registerTokenExchange(app: App, { database, oneTime, sessi
       if (error instanceof HttpError && error.errors) return reply.code(400).send(faultOf(error.errors))
       throw error
     })
-    scope.post('/api/auth/token', exchangeToken, async (request, reply) => {
+    scope.post('/api/auth/token', routes.exchangeToken, async (request, reply) => {
       reply.header('pragma', 'no-cache')
       limit.check(request.ip)
       const workloads = await load()

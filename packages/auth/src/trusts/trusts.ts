@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type App, answers, listPage, listSchema, operation, pageQuery } from '@domains-and-files/http'
+import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
 import { isUniqueViolation, name, type Sql, sql } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
@@ -104,7 +104,6 @@ export async function findWorkload(database: Sql, id: string, subject: string): 
 }
 
 const exampleId = '5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11'
-const managing = { access: 'admin', needsLogin: true } as const
 
 const TrustRecord = z
   .object({
@@ -117,52 +116,48 @@ const TrustRecord = z
   })
   .meta({ id: 'Trust' })
 
-const listOperation = operation({
-  access: 'admin',
-  operationId: 'listTrusts',
-  summary: 'List trusts',
-  description: 'Which workloads may log in without secrets, with which rights; oldest first.',
-  querystring: z.strictObject(pageQuery(50, 200)),
-  ...answers(200, 'The trusts', listSchema('TrustList', 'trusts', TrustRecord)),
-})
-
-const addOperation = operation({
-  ...managing,
-  operationId: 'addTrust',
-  summary: 'Trust a workload',
-  description:
-    'A workload with a token of this issuer, for this audience, with all these claims, gets a token of this service at `POST /api/auth/token`.',
-  body: NewTrust,
-  errors: [errors.trustExists('deploy-site')],
-  ...answers(201, 'The trust', TrustRecord),
-})
-
-const removeOperation = operation({
-  ...managing,
-  operationId: 'removeTrust',
-  summary: 'Remove a trust',
-  description: 'Its tokens end at once.',
-  params: TrustRecord.pick({ id: true }).strict(),
-  errors: [errors.trustNotFound(exampleId)],
-  ...answers(204, 'Removed'),
+const routes = operations({
+  shared: { access: 'admin', needsLogin: true },
+  listTrusts: {
+    needsLogin: false,
+    summary: 'List trusts',
+    description: 'Which workloads may log in without secrets, with which rights; oldest first.',
+    querystring: z.strictObject(pageQuery(50, 200)),
+    ...answers(200, 'The trusts', listSchema('TrustList', 'trusts', TrustRecord)),
+  },
+  addTrust: {
+    summary: 'Trust a workload',
+    description:
+      'A workload with a token of this issuer, for this audience, with all these claims, gets a token of this service at `POST /api/auth/token`.',
+    body: NewTrust,
+    errors: [errors.trustExists('deploy-site')],
+    ...answers(201, 'The trust', TrustRecord),
+  },
+  removeTrust: {
+    summary: 'Remove a trust',
+    description: 'Its tokens end at once.',
+    params: TrustRecord.pick({ id: true }).strict(),
+    errors: [errors.trustNotFound(exampleId)],
+    ...answers(204, 'Removed'),
+  },
 })
 
 /** Trusts, for admins. */
 export function registerTrustRoutes(app: App, { database, now }: { database: Sql; now: () => number }) {
   // An admin with limits sees only trusts within them.
   const maySee = (caller: Caller, trust: Trust) => findExcess(caller, trust) === undefined
-  app.get('/api/trusts', listOperation, async (request) => {
+  app.get('/api/trusts', routes.listTrusts, async (request) => {
     const seen = (await listTrusts(database)).filter((trust) => maySee(callerOf(request), trust))
     return listPage('trusts', seen, request.query, describe)
   })
   // Bytes: holds 100 domains and names of records.
-  app.post('/api/trusts', { ...addOperation, bodyLimit: 131_072 }, async (request, reply) => {
+  app.post('/api/trusts', { ...routes.addTrust, bodyLimit: 131_072 }, async (request, reply) => {
     refuse(findExcess(callerOf(request), request.body))
     const trust = await addTrust(database, request.body, now())
     request.log.info({ trust: trust.name }, 'trust added')
     return reply.code(201).send(describe(trust))
   })
-  app.delete('/api/trusts/:id', removeOperation, async (request, reply) => {
+  app.delete('/api/trusts/:id', routes.removeTrust, async (request, reply) => {
     const { id } = request.params
     const trust = await findTrust(database, id)
     if (!trust || !maySee(callerOf(request), trust)) throw errors.trustNotFound(id)

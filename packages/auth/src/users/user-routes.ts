@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type App, answers, listPage, listSchema, operation, pageQuery } from '@domains-and-files/http'
+import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
@@ -61,54 +61,46 @@ const params = z.strictObject({
     .normalize('NFC')
     .meta({ examples: ['alice'] }),
 })
-const managing = { access: 'admin', needsLogin: true } as const
 
-const listUsers = operation({
-  access: 'admin',
-  operationId: 'listUsers',
-  summary: 'List users',
-  description: 'In the order in which they were added; an admin with limits sees those within them.',
-  querystring: z.strictObject(pageQuery(50, 200)),
-  ...answers(200, 'The users', listSchema('UserList', 'users', UserRecord)),
-})
-
-const createUser = operation({
-  ...managing,
-  operationId: 'createUser',
-  summary: 'Add a user',
-  description: 'With a password, or with an invitation by which the person sets one.',
-  body: NewUser,
-  errors: [errors.weakPassword('A password must have at least 10 characters'), errors.userExists('alice')],
-  ...answers(201, 'The user, and an invitation if there is no password', CreatedUser),
-})
-
-const updateUser = operation({
-  ...managing,
-  operationId: 'changeUser',
-  summary: 'Change the rights of a user, or invite it to set another password',
-  description:
-    'Rights count at once, also for the logins and API tokens of the user. The password stays valid until the invitation is accepted.',
-  params,
-  body: UserChange,
-  errors: [errors.userNotFound('alice'), errors.lastAdmin(), errors.rightsElsewhere('oidc:bob')],
-  ...answers(200, 'The changed user, and the invitation if one was wanted', CreatedUser),
-})
-
-const deleteUser = operation({
-  ...managing,
-  operationId: 'deleteUser',
-  summary: 'Remove a user',
-  description:
-    'The logins and API tokens of the user end at once. One of single sign-on is barred until `users allow` admits it.',
-  params,
-  errors: [errors.userNotFound('alice'), errors.lastAdmin()],
-  ...answers(204, 'Removed'),
+const routes = operations({
+  shared: { access: 'admin', needsLogin: true },
+  listUsers: {
+    needsLogin: false,
+    summary: 'List users',
+    description: 'In the order in which they were added; an admin with limits sees those within them.',
+    querystring: z.strictObject(pageQuery(50, 200)),
+    ...answers(200, 'The users', listSchema('UserList', 'users', UserRecord)),
+  },
+  createUser: {
+    summary: 'Add a user',
+    description: 'With a password, or with an invitation by which the person sets one.',
+    body: NewUser,
+    errors: [errors.weakPassword('A password must have at least 10 characters'), errors.userExists('alice')],
+    ...answers(201, 'The user, and an invitation if there is no password', CreatedUser),
+  },
+  changeUser: {
+    summary: 'Change the rights of a user, or invite it to set another password',
+    description:
+      'Rights count at once, also for the logins and API tokens of the user. The password stays valid until the invitation is accepted.',
+    params,
+    body: UserChange,
+    errors: [errors.userNotFound('alice'), errors.lastAdmin(), errors.rightsElsewhere('oidc:bob')],
+    ...answers(200, 'The changed user, and the invitation if one was wanted', CreatedUser),
+  },
+  deleteUser: {
+    summary: 'Remove a user',
+    description:
+      'The logins and API tokens of the user end at once. One of single sign-on is barred until `users allow` admits it.',
+    params,
+    errors: [errors.userNotFound('alice'), errors.lastAdmin()],
+    ...answers(204, 'Removed'),
+  },
 })
 
 /** The users of the service, for admins: the same that `npm run users` edits. */
 export function registerUserRoutes(app: App, context: Auth) {
   const { users, database } = context
-  app.get(path, listUsers, async (request) => {
+  app.get(path, routes.listUsers, async (request) => {
     const all = await users.list().catch(explainToClient)
     const seen = all.filter((user) => maySee(callerOf(request), user))
     const page = listPage('users', seen, request.query, (user) => user)
@@ -116,7 +108,7 @@ export function registerUserRoutes(app: App, context: Auth) {
     return { ...page, users: page.users.map((user) => describe(user, logins)) }
   })
   serveChanges(app, context)
-  app.delete(`${path}/:username`, deleteUser, async (request, reply) => {
+  app.delete(`${path}/:username`, routes.deleteUser, async (request, reply) => {
     const { username } = request.params
     await changeOther(users, callerOf(request), username, (user) => withoutAccess(username, user))
     request.log.info({ username }, 'user removed')
@@ -126,7 +118,7 @@ export function registerUserRoutes(app: App, context: Auth) {
 
 function serveChanges(app: App, { users, database, hashes, now }: Auth) {
   const bodyLimit = 65_536 // 100 domains.
-  app.post(path, { ...createUser, bodyLimit }, async (request, reply) => {
+  app.post(path, { ...routes.createUser, bodyLimit }, async (request, reply) => {
     const { password, ...wanted } = request.body
     const { username, role } = wanted
     refuse(findUserExcess(callerOf(request), wanted))
@@ -138,7 +130,7 @@ function serveChanges(app: App, { users, database, hashes, now }: Auth) {
     request.log.info({ username, role }, 'user added')
     return reply.code(201).send({ ...describe(user), ...(isInvited && { invite: code }) })
   })
-  app.patch(`${path}/:username`, { ...updateUser, bodyLimit }, async (request) => {
+  app.patch(`${path}/:username`, { ...routes.changeUser, bodyLimit }, async (request) => {
     const { username } = request.params
     const { invite: isInvited = false, ...change } = request.body
     const { code, invite } = createInvite(now())

@@ -1,6 +1,14 @@
 import { allowsDomain, type Caller, callerOf, onlyProposes, type Rights } from '@domains-and-files/auth'
 import type { EventSource } from '@domains-and-files/events'
-import { type App, answers, longListSchema, pageOf, pageQuery, uncheckedJson } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  longListSchema,
+  operations,
+  pageOf,
+  pageQuery,
+  uncheckedJson,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 import { readDomain } from '../dns/domain-name.ts'
 import { type DomainTold, domainEvents } from '../domain-list/list-store.ts'
@@ -21,45 +29,6 @@ interface Dependencies {
   zones: ZoneWriter
 }
 
-const listSchema = {
-  operationId: 'listChanges',
-  summary: 'List changes of all domains, newest first',
-  description: 'Changes of the domains that the caller may see, whatever their status.',
-  tags: ['history'],
-  querystring: z.strictObject({
-    ...pageQuery(50, 200),
-    ...afterChange,
-    domain: DomainName.optional().meta({ description: 'only of this domain' }),
-    by: z.string().optional().meta({ description: 'only by this user' }),
-    status: z.enum(changeStatuses).optional(),
-    since: z.iso
-      .datetime({ offset: true, error: 'must be a time such as 2027-01-15T09:30:00Z' })
-      .optional()
-      .meta({ description: 'only requested at or after this time' }),
-  }),
-  ...answers(200, 'One page of changes', longListSchema('changes', Change)),
-}
-
-const getSchema = {
-  operationId: 'getChange',
-  summary: 'Read one change and its outcome',
-  description: 'Poll this after a `202` until its state is final.',
-  tags: ['history'],
-  params: AtChange,
-  errors: [changeNotFound(7)],
-  ...answers(200, 'The change', Change),
-}
-
-const cancelSchema = {
-  operationId: 'cancelChange',
-  summary: 'Cancel a queued or proposed change',
-  description: 'Only a change that is still queued, or that the caller has proposed; nothing of it is sent.',
-  tags: ['history'],
-  params: AtChange,
-  errors: [changeNotFound(7), changeNotQueued(7, 'sending')],
-  ...answers(200, 'The cancelled change', Change),
-}
-
 const HeldChanges = z
   .object({ count: z.int().meta({ description: 'how many changes waited' }) })
   .meta({ id: 'HeldChanges', examples: [{ count: 3 }] })
@@ -67,27 +36,90 @@ const HeldChanges = z
 const aboutHeld =
   'After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made. An admin limited to domains decides about the changes of these domains.'
 
-const releaseHeldSchema = {
-  operationId: 'releaseHeldChanges',
-  summary: 'Carry out the queued changes of a restored backup',
-  description: aboutHeld,
-  tags: ['operations'],
-  ...answers(200, 'The changes are queued', HeldChanges),
-}
+const held = operations({
+  shared: { access: 'admin', tags: ['operations'], description: aboutHeld },
+  releaseHeldChanges: {
+    summary: 'Carry out the queued changes of a restored backup',
+    ...answers(200, 'The changes are queued', HeldChanges),
+  },
+  cancelHeldChanges: {
+    summary: 'Cancel the queued changes of a restored backup',
+    ...answers(200, 'The changes are cancelled', HeldChanges),
+  },
+})
 
-const cancelHeldSchema = {
-  operationId: 'cancelHeldChanges',
-  summary: 'Cancel the queued changes of a restored backup',
-  description: aboutHeld,
-  tags: ['operations'],
-  ...answers(200, 'The changes are cancelled', HeldChanges),
-}
+const refusals = [changeNotFound(7), ownChange(), changeClosed(7, 'rejected')]
+const { location, 'retry-after': retryAfter } = accepted.headers
+
+const routes = operations({
+  shared: { access: 'editor', enforcesRecordLimits: true, tags: ['history'] },
+  listChanges: {
+    access: 'viewer',
+    enforcesRecordLimits: false,
+    summary: 'List changes of all domains, newest first',
+    description: 'Changes of the domains that the caller may see, whatever their status.',
+    querystring: z.strictObject({
+      ...pageQuery(50, 200),
+      ...afterChange,
+      domain: DomainName.optional().meta({ description: 'only of this domain' }),
+      by: z.string().optional().meta({ description: 'only by this user' }),
+      status: z.enum(changeStatuses).optional(),
+      since: z.iso
+        .datetime({ offset: true, error: 'must be a time such as 2027-01-15T09:30:00Z' })
+        .optional()
+        .meta({ description: 'only requested at or after this time' }),
+    }),
+    ...answers(200, 'One page of changes', longListSchema('changes', Change)),
+  },
+  getChange: {
+    access: 'viewer',
+    summary: 'Read one change and its outcome',
+    description: 'Poll this after a `202` until its state is final.',
+    params: AtChange,
+    errors: [changeNotFound(7)],
+    ...answers(200, 'The change', Change),
+  },
+  cancelChange: {
+    summary: 'Cancel a queued or proposed change',
+    description: 'Only a change that is still queued, or that the caller has proposed; nothing of it is sent.',
+    params: AtChange,
+    errors: [changeNotFound(7), changeNotQueued(7, 'sending')],
+    ...answers(200, 'The cancelled change', Change),
+  },
+  approveChange: {
+    params: AtChange,
+    summary: 'Approve a proposed change',
+    description:
+      'For another person than its author, logged in. It is queued if it still adds and removes the records that were proposed. Else 409 `change_outdated` has what was `proposed` and the `changes` that it would make now, which the proposal then shows.',
+    errors: [...domainFailures, ...refusals, changeOutdated()],
+    ...answers(202, 'The queued change', Change, { location, 'retry-after': retryAfter }),
+  },
+  rejectChange: {
+    params: AtChange,
+    summary: 'Reject a proposed change',
+    description: 'By whom it could be approved. Nothing of it is sent.',
+    body: z
+      .strictObject({
+        reason: z
+          .string()
+          .trim()
+          .min(1)
+          .max(1000)
+          // PostgreSQL refuses it, in a restored backup too.
+          .refine((text) => !text.includes('\0'), 'must not contain U+0000')
+          .optional(),
+      })
+      .nullish()
+      .meta({ id: 'Rejection', examples: [{ reason: 'the address is that of the old server' }] }),
+    errors: refusals,
+    ...answers(200, 'The rejected change', Change),
+  },
+})
 
 /** The routes of /api/changes, approvals included. */
 export function registerChangeRoutes(app: App, dependencies: Dependencies) {
   const { ledger, zones } = dependencies
-  const listed = { config: { access: 'viewer' }, serializerCompiler: uncheckedJson } as const
-  app.get(path, { ...listed, schema: listSchema }, async (request, reply) => {
+  app.get(path, { ...routes.listChanges, serializerCompiler: uncheckedJson }, async (request, reply) => {
     const { page, page_size, after, since, ...filter } = request.query
     const caller = callerOf(request)
     const seen = {
@@ -101,76 +133,35 @@ export function registerChangeRoutes(app: App, dependencies: Dependencies) {
       ...pageOf(request, reply, { total, next }),
     }
   })
-  const read = { access: 'viewer', enforcesRecordLimits: true } as const
-  app.get(`${path}/:id`, { config: read, schema: getSchema }, async (request, reply) => {
+  app.get(`${path}/:id`, routes.getChange, async (request, reply) => {
     const caller = callerOf(request)
     const change = await findVisible(ledger, request.params.id, caller)
     if (!caller.readsAll) requireOwn(change, caller)
     setRetryAfter(reply, change)
     return describeChange(change, { caller, zones: await ledger.zonesOf(change.id) })
   })
-  const config = { ...read, access: 'editor' } as const
-  app.delete(`${path}/:id`, { config, schema: cancelSchema }, async (request) => {
+  app.delete(`${path}/:id`, routes.cancelChange, async (request) => {
     const caller = callerOf(request)
     const change = await findVisible(ledger, request.params.id, caller)
     requireOwn(change, caller)
     if (change.status === 'proposed' && change.by !== caller.username) throw ownProposal()
     return describeChange(await zones.queue.cancel(change.id), { caller })
   })
-  const [held, admin] = [`${path}/held`, { access: 'admin' }] as const
-  app.post(`${held}/release`, { config: admin, schema: releaseHeldSchema }, async (request) => {
+  app.post(`${path}/held/release`, held.releaseHeldChanges, async (request) => {
     const count = await ledger.endHold({ cancel: false, domains: callerOf(request).domains })
     zones.queue.startQueued()
     return { count }
   })
-  app.delete(held, { config: admin, schema: cancelHeldSchema }, async (request) => ({
+  app.delete(`${path}/held`, held.cancelHeldChanges, async (request) => ({
     count: await ledger.endHold({ cancel: true, domains: callerOf(request).domains }),
   }))
   registerApprovalRoutes(app, dependencies)
 }
 
-const refusals = [changeNotFound(7), ownChange(), changeClosed(7, 'rejected')]
-const { location, 'retry-after': retryAfter } = accepted.headers
-
-const approveSchema = {
-  operationId: 'approveChange',
-  summary: 'Approve a proposed change',
-  description:
-    'For another person than its author, logged in. It is queued if it still adds and removes the records that were proposed. Else 409 `change_outdated` has what was `proposed` and the `changes` that it would make now, which the proposal then shows.',
-  tags: ['history'],
-  params: AtChange,
-  errors: [...domainFailures, ...refusals, changeOutdated()],
-  ...answers(202, 'The queued change', Change, { location, 'retry-after': retryAfter }),
-}
-
-const rejectSchema = {
-  operationId: 'rejectChange',
-  summary: 'Reject a proposed change',
-  description: 'By whom it could be approved. Nothing of it is sent.',
-  tags: ['history'],
-  params: AtChange,
-  body: z
-    .strictObject({
-      reason: z
-        .string()
-        .trim()
-        .min(1)
-        .max(1000)
-        // PostgreSQL refuses it, in a restored backup too.
-        .refine((text) => !text.includes('\0'), 'must not contain U+0000')
-        .optional(),
-    })
-    .nullish()
-    .meta({ id: 'Rejection', examples: [{ reason: 'the address is that of the old server' }] }),
-  errors: refusals,
-  ...answers(200, 'The rejected change', Change),
-}
-
 /** POST /api/changes/{id}/approve and …/reject */
 function registerApprovalRoutes(app: App, { ledger, zones: { approvals } }: Dependencies) {
   // A token is refused by the handler, whatever it is limited to.
-  const config = { access: 'editor', enforcesRecordLimits: true } as const
-  app.post(`${path}/:id/approve`, { config, schema: approveSchema }, async (request, reply) => {
+  app.post(`${path}/:id/approve`, routes.approveChange, async (request, reply) => {
     const caller = callerOf(request)
     const { id, domain: name } = await findProposed(ledger, request.params.id, caller)
     const domain = readDomain(name)
@@ -181,7 +172,7 @@ function registerApprovalRoutes(app: App, { ledger, zones: { approvals } }: Depe
     reply.code(202).header('location', `/api/changes/${id}`)
     return describeChange(change, { caller, zones })
   })
-  app.post(`${path}/:id/reject`, { config, schema: rejectSchema }, async (request) => {
+  app.post(`${path}/:id/reject`, routes.rejectChange, async (request) => {
     const caller = callerOf(request)
     const { id, domain } = await findProposed(ledger, request.params.id, caller)
     const { change, zones } = await approvals.reject(id, request.body?.reason)

@@ -1,5 +1,5 @@
 import { allowsDomain, callerOf } from '@domains-and-files/auth'
-import { type App, answers, Pagination, pageQuery, paginate, uncheckedJson } from '@domains-and-files/http'
+import { type App, answers, operations, Pagination, pageQuery, paginate, uncheckedJson } from '@domains-and-files/http'
 import { type ListQuery, listTypes, sortKeys } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -128,51 +128,40 @@ interface DomainSources {
   cacheTtlMs: number
 }
 
-const tags = ['domains']
+const shared = { access: 'viewer', tags: ['domains'], requestHeaders: examples.takesFresh } as const
 
-const cachedSchema = {
-  tags,
-  params: AtDomain,
-  requestHeaders: examples.takesFresh,
-  errors: examples.domainFailures,
-}
+const { listDomains } = operations({
+  shared,
+  listDomains: {
+    summary: 'List the domains of the account',
+    description:
+      'From a list kept here and refreshed every few minutes, so a search costs no call to the registrar. Callers limited to some domains see only those. `list_type` and `sort_by` are case-insensitive. While a large account is read for the first time: 503 with Retry-After for callers who may not see all.',
+    querystring: ListDomains,
+    errors: examples.registrarFailures,
+    ...answers(200, 'One page; empty past the end', DomainPage, examples.cacheHeaders),
+  },
+})
 
-const listDomainsSchema = {
-  operationId: 'listDomains',
-  summary: 'List the domains of the account',
-  description:
-    'From a list kept here and refreshed every few minutes, so a search costs no call to the registrar. Callers limited to some domains see only those. `list_type` and `sort_by` are case-insensitive. While a large account is read for the first time: 503 with Retry-After for callers who may not see all.',
-  tags,
-  querystring: ListDomains,
-  requestHeaders: examples.takesFresh,
-  errors: examples.registrarFailures,
-  ...answers(200, 'One page; empty past the end', DomainPage, examples.cacheHeaders),
-}
-
-const getDomainSchema = {
-  ...cachedSchema,
-  operationId: 'getDomain',
-  summary: 'Describe a domain',
-  description: 'As the registrar describes it; null where it says nothing.',
-  ...answers(200, 'The domain', DomainInfoAnswer, examples.cacheHeaders),
-}
-
-const listNameserversSchema = {
-  ...cachedSchema,
-  operationId: 'listNameservers',
-  summary: 'List the nameservers of a domain',
-  description: 'As the registrar has them. They are changed at the registrar.',
-  ...answers(200, 'Its nameservers', NameserversAnswer, examples.cacheHeaders),
-}
+const ofOne = operations({
+  shared: { ...shared, params: AtDomain, errors: examples.domainFailures },
+  getDomain: {
+    summary: 'Describe a domain',
+    description: 'As the registrar describes it; null where it says nothing.',
+    ...answers(200, 'The domain', DomainInfoAnswer, examples.cacheHeaders),
+  },
+  listNameservers: {
+    summary: 'List the nameservers of a domain',
+    description: 'As the registrar has them. They are changed at the registrar.',
+    ...answers(200, 'Its nameservers', NameserversAnswer, examples.cacheHeaders),
+  },
+})
 
 /** GET /api/domains, …/info and …/dns/nameservers. Returns the caches that they read through, for metrics. */
 export function registerDomainRoutes(app: App, { registrar, domains, cacheTtlMs }: DomainSources) {
   const infos = new ResponseCache<DomainInfo>(registrar.cacheOptions(cacheTtlMs))
   const nameservers = new ResponseCache<Nameservers>(registrar.cacheOptions(cacheTtlMs))
   const path = '/api/domains'
-  const config = { access: 'viewer' } as const
-  const listed = { config, serializerCompiler: uncheckedJson, schema: listDomainsSchema }
-  app.get(path, listed, async (request, reply) => {
+  app.get(path, { ...listDomains, serializerCompiler: uncheckedJson }, async (request, reply) => {
     const { query } = request
     const caller = callerOf(request)
     const found = await domains.select(
@@ -191,11 +180,10 @@ export function registerDomainRoutes(app: App, { registrar, domains, cacheTtlMs 
     setAgeHeader(reply, found)
     return { domains: found.domains.map(withInstant), pagination: paginate(query, found.total) }
   })
-  app.get(`${path}/:domain/info`, { config, schema: getDomainSchema }, async (request, reply) =>
+  app.get(`${path}/:domain/info`, ofOne.getDomain, async (request, reply) =>
     withInstant(await readCached(request, reply, infos, (domain) => registrar.info(domain))),
   )
-  const ofDns = { config, schema: listNameserversSchema }
-  app.get(`${path}/:domain/dns/nameservers`, ofDns, async (request, reply) => ({
+  app.get(`${path}/:domain/dns/nameservers`, ofOne.listNameservers, async (request, reply) => ({
     domain: request.params.domain.name,
     ...(await readCached(request, reply, nameservers, (domain) => registrar.nameservers(domain))),
   }))

@@ -3,6 +3,7 @@ import {
   type App,
   answers,
   longListSchema,
+  operations,
   pageOf,
   pageQuery,
   toFaults,
@@ -16,15 +17,7 @@ import type { ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { describeEntry, HistoryEntry } from './change-schema.ts'
 import * as examples from './openapi-examples.ts'
-import {
-  AtDomain,
-  afterChange,
-  ChangeId,
-  writeQuery,
-  writeSchema,
-  writeZone,
-  zoneAnswers,
-} from './zone/zone-request.ts'
+import { AtDomain, afterChange, ChangeId, writeQuery, writeZone, writing, zoneAnswers } from './zone/zone-request.ts'
 import { describeWrite, HostRecord } from './zone/zone-schema.ts'
 
 const path = '/api/domains/:domain/dns/history'
@@ -47,63 +40,50 @@ interface Dependencies {
   zones: ZoneWriter
 }
 
-const listSchema = {
-  operationId: 'listHistory',
-  summary: 'List who changed what in a domain, newest first',
-  description: 'Changes made through this service that reached the registrar. Costs no call to the registrar.',
-  tags,
-  errors: [domainNotFound(examples.domain)],
-  params: AtDomain,
-  querystring: z.strictObject({ ...pageQuery(50, 200), ...afterChange }),
-  ...answers(200, 'One page of the history', longListSchema('history', HistoryEntry)),
-}
+const reads = operations({
+  shared: { access: 'viewer', tags },
+  listHistory: {
+    summary: 'List who changed what in a domain, newest first',
+    description: 'Changes made through this service that reached the registrar. Costs no call to the registrar.',
+    errors: [domainNotFound(examples.domain)],
+    params: AtDomain,
+    querystring: z.strictObject({ ...pageQuery(50, 200), ...afterChange }),
+    ...answers(200, 'One page of the history', longListSchema('history', HistoryEntry)),
+  },
+  getHistoryEntry: {
+    summary: 'Read one change with the whole zone before and after it',
+    description: 'A restore writes one of these two zones.',
+    params: AtEntry,
+    errors: notFound,
+    ...answers(200, 'The change, and both zones', EntryWithZones),
+  },
+})
 
-const getSchema = {
-  operationId: 'getHistoryEntry',
-  summary: 'Read one change with the whole zone before and after it',
-  description: 'A restore writes one of these two zones.',
-  tags,
-  params: AtEntry,
-  errors: notFound,
-  ...answers(200, 'The change, and both zones', EntryWithZones),
-}
-
-const restoreSchema = {
-  ...writeSchema,
-  ...zoneAnswers,
-  operationId: 'restoreZone',
-  summary: 'Restore the zone as it was before a change',
-  description:
-    'With `to=after`: as the change left it. A write like any other: `dry_run=true` previews it, and the history records it.',
-  tags,
-  errors: [...examples.writeFailures, ...notFound],
-  params: AtEntry,
-  querystring: z.strictObject({
-    ...writeQuery,
-    to: z
-      .enum(['before', 'after'], 'must be before or after')
-      .default('before')
-      .meta({ description: 'which of the two zones of the change' }),
-  }),
-}
-
-const revertSchema = {
-  ...writeSchema,
-  ...zoneAnswers,
-  operationId: 'revertChange',
-  summary: 'Undo one change and keep the later ones',
-  description: '409 `revert_conflict` where a later change touched the same records.',
-  tags,
-  errors: [...examples.writeFailures, ...notFound, revertConflict('hello A 192.0.2.10 was changed or removed since')],
-  params: AtEntry,
-}
+const writes = operations({
+  shared: { ...writing, ...zoneAnswers, tags, params: AtEntry },
+  restoreZone: {
+    summary: 'Restore the zone as it was before a change',
+    description:
+      'With `to=after`: as the change left it. A write like any other: `dry_run=true` previews it, and the history records it.',
+    errors: [...examples.writeFailures, ...notFound],
+    querystring: z.strictObject({
+      ...writeQuery,
+      to: z
+        .enum(['before', 'after'], 'must be before or after')
+        .default('before')
+        .meta({ description: 'which of the two zones of the change' }),
+    }),
+  },
+  revertChange: {
+    summary: 'Undo one change and keep the later ones',
+    description: '409 `revert_conflict` where a later change touched the same records.',
+    errors: [...examples.writeFailures, ...notFound, revertConflict('hello A 192.0.2.10 was changed or removed since')],
+  },
+})
 
 /** The routes of /api/domains/{domain}/dns/history. */
 export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies) {
-  const read = { access: 'viewer' } as const
-  const config = { access: 'editor' } as const
-  const listed = { config: read, serializerCompiler: uncheckedJson, schema: listSchema }
-  app.get(path, listed, async (request, reply) => {
+  app.get(path, { ...reads.listHistory, serializerCompiler: uncheckedJson }, async (request, reply) => {
     const caller = callerOf(request)
     const filter = { domain: request.params.domain.name, sentOnly: true }
     const { changes, total, next } = await ledger.list(filter, request.query)
@@ -112,7 +92,7 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
       ...pageOf(request, reply, { total, next }),
     }
   })
-  app.get(`${path}/:id`, { config: read, schema: getSchema }, async (request) => {
+  app.get(`${path}/:id`, reads.getHistoryEntry, async (request) => {
     const { change, zones } = await findEntry(ledger, request.params)
     const describe = (zone: Zone) => ({
       email_type: zone.emailType ?? null,
@@ -124,14 +104,14 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
       after: describe(zones.after),
     }
   })
-  app.post(`${path}/:id/restore`, { config, schema: restoreSchema }, async (request, reply) => {
+  app.post(`${path}/:id/restore`, writes.restoreZone, async (request, reply) => {
     requireNoFields(request.body)
     const past = await findEntry(ledger, request.params)
     const { emailType, rows } = past.zones[request.query.to]
     const edit = { kind: 'restore', emailType, rows } as const
     return writeZone(request, reply, { zones, edit }, describeWrite)
   })
-  app.post(`${path}/:id/revert`, { config, schema: revertSchema }, async (request, reply) => {
+  app.post(`${path}/:id/revert`, writes.revertChange, async (request, reply) => {
     requireNoFields(request.body)
     const past = await findEntry(ledger, request.params)
     const { before, after, added, removed } = past.zones

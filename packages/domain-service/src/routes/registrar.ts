@@ -1,4 +1,4 @@
-import { type App, answers, type HeaderDoc } from '@domains-and-files/http'
+import { type App, answers, type HeaderDoc, operations } from '@domains-and-files/http'
 import { z } from 'zod'
 import { windowMs } from '../budget/call-windows.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
@@ -62,6 +62,15 @@ const RegistrarState = z
   })
   .meta({ id: 'RegistrarState' })
 
+const { getRegistrar } = operations({
+  shared: { access: 'admin', tags: ['operations'] },
+  getRegistrar: {
+    summary: 'The registrar: calls left, last failure',
+    description: 'From the calls made so far; it makes none itself.',
+    ...answers(200, 'The state of the account behind this service', RegistrarState),
+  },
+})
+
 interface Dependencies {
   registrar: RegistrarClient
   domains: DomainList
@@ -72,32 +81,19 @@ interface Dependencies {
 /** GET /api/registrar: the state of the account behind the service, for operators; it makes no call. */
 export function registerRegistrarRoutes(app: App, { registrar, domains, sweep, name }: Dependencies) {
   const { quota } = registrar
-  app.get(
-    '/api/registrar',
-    {
-      config: { access: 'admin' },
-      schema: {
-        operationId: 'getRegistrar',
-        summary: 'The registrar: calls left, last failure',
-        description: 'From the calls made so far; it makes none itself.',
-        tags: ['operations'],
-        ...answers(200, 'The state of the account behind this service', RegistrarState),
-      },
-    },
-    async () => ({
-      registrar: name,
-      ...registrar.state(),
-      budget: quota.windows.state(quota.now()).map(({ window, limit, left, nextFreeAt }) => ({
-        window,
-        limit,
-        left,
-        next_free_at: nextFreeAt === undefined ? null : new Date(nextFreeAt).toISOString(),
-      })),
-      calls: quota.windows.hours(quota.now()).map((hour) => ({ ...hour, from: new Date(hour.from).toISOString() })),
-      domain_list: domains.state(),
-      sweep: await sweep.state(),
-    }),
-  )
+  app.get('/api/registrar', getRegistrar, async () => ({
+    registrar: name,
+    ...registrar.state(),
+    budget: quota.windows.state(quota.now()).map(({ window, limit, left, nextFreeAt }) => ({
+      window,
+      limit,
+      left,
+      next_free_at: nextFreeAt === undefined ? null : new Date(nextFreeAt).toISOString(),
+    })),
+    calls: quota.windows.hours(quota.now()).map((hour) => ({ ...hour, from: new Date(hour.from).toISOString() })),
+    domain_list: domains.state(),
+    sweep: await sweep.state(),
+  }))
 }
 
 const rateLimitHeaders: Record<string, HeaderDoc> = {

@@ -1,5 +1,5 @@
 import { callerOf, findExcess, refuse } from '@domains-and-files/auth'
-import { type App, answers, listPage, listSchema, operation, pageQuery } from '@domains-and-files/http'
+import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { EventId, exampleId as exampleEvent } from '../event.ts'
 import type { EventLog, EventSource } from '../outbox.ts'
@@ -32,38 +32,75 @@ const AtWebhook = z.strictObject({ id: z.string().meta({ examples: [exampleId] }
 const notFound = webhookNotFound(exampleId)
 const refused = urlRefused('hooks.example.com leads to 10.0.0.1')
 
-const about = (operationId: string, summary: string, description: string) => ({
-  operationId,
-  summary,
-  description,
-  tags: ['events'],
-  ...({ access: 'admin', folders: 'handler' } as const),
-})
-const aboutOne = (...texts: Parameters<typeof about>) => ({
-  ...about(...texts),
-  params: AtWebhook,
-  errors: [notFound],
-})
+const createText = `As Standard Webhooks has it: POST with the event as the body, signed with the secret of this response. A response other than 2xx within 10 seconds is followed by further tries, for two days; 410 pauses the webhook. At most ${maxWebhooks}.`
+
+const shared = { access: 'admin', folders: 'handler', tags: ['events'] } as const
+
+const routesOfAll = ({ New, Created, Shown }: Schemas) =>
+  operations({
+    shared,
+    createWebhook: {
+      summary: 'Send events to a URL',
+      description: createText,
+      body: New,
+      errors: [refused, tooManyWebhooks()],
+      ...answers(201, 'The webhook, with its secret', Created),
+    },
+    listWebhooks: {
+      summary: 'List the webhooks',
+      description: 'Without their secrets.',
+      querystring: z.strictObject(pageQuery(maxWebhooks, 200)),
+      ...answers(200, 'The webhooks, oldest first', listSchema('WebhookList', 'webhooks', Shown)),
+    },
+  })
+
+const DeliveryList = z.object({ deliveries: z.array(DeliveryRecord) }).meta({ id: 'DeliveryList' })
+
+const routesOfOne = ({ Changes, Shown }: Schemas) =>
+  operations({
+    shared: { ...shared, params: AtWebhook, errors: [notFound] },
+    getWebhook: {
+      summary: 'Read one webhook',
+      description: 'Without its secret.',
+      ...answers(200, 'The webhook', Shown),
+    },
+    updateWebhook: {
+      summary: 'Pause, resume or change a webhook',
+      description: 'What happens while it is paused is delivered when it is resumed.',
+      body: Changes,
+      errors: [notFound, refused],
+      ...answers(200, 'The changed webhook', Shown),
+    },
+    deleteWebhook: {
+      summary: 'Delete a webhook',
+      description: 'With what was still to be delivered to it.',
+      ...answers(204, 'Deleted'),
+    },
+    testWebhook: {
+      summary: 'Send a test event now',
+      description: 'One try, of type `webhook.test`; also to a paused webhook.',
+      ...answers(200, 'How the try ended', DeliveryRecord),
+    },
+    listDeliveries: {
+      summary: 'The last 100 deliveries',
+      description: 'A `pending` one is tried again.',
+      ...answers(200, 'Deliveries, the last tried first', DeliveryList),
+    },
+    retryDelivery: {
+      summary: 'Deliver an event again',
+      description: 'With the same id, so that the receiver can tell that it repeats.',
+      params: AtWebhook.extend({ delivery: EventId }),
+      errors: [notFound, deliveryNotFound(exampleEvent)],
+      ...answers(202, 'It is tried soon', DeliveryRecord),
+    },
+  })
 
 /** The routes of /api/webhooks. */
 export function registerWebhookRoutes(app: App, parts: Dependencies) {
-  const schemas = schemasOf(parts.source)
-  serveWebhooks(app, parts, schemas)
-  serveWebhook(app, parts, schemas)
-  serveDeliveries(app, parts)
-}
-
-const createText = `As Standard Webhooks has it: POST with the event as the body, signed with the secret of this response. A response other than 2xx within 10 seconds is followed by further tries, for two days; 410 pauses the webhook. At most ${maxWebhooks}.`
-
-function serveWebhooks(app: App, parts: Dependencies, { New, Created, Shown }: Schemas) {
   const { store, log, source, config } = parts
-  const create = operation({
-    ...about('createWebhook', 'Send events to a URL', createText),
-    body: New,
-    errors: [refused, tooManyWebhooks()],
-    ...answers(201, 'The webhook, with its secret', Created),
-  })
-  app.post(path, create, async (request, reply) => {
+  const schemas = schemasOf(source)
+  const routes = routesOfAll(schemas)
+  app.post(path, routes.createWebhook, async (request, reply) => {
     const { body } = request
     const caller = callerOf(request)
     refuse(findExcess(caller, body))
@@ -74,75 +111,39 @@ function serveWebhooks(app: App, parts: Dependencies, { New, Created, Shown }: S
     reply.header('cache-control', 'no-store').header('location', `${path}/${webhook.id}`)
     return reply.code(201).send({ ...describe(webhook, source), secret: webhook.secret })
   })
-  const list = operation({
-    ...about('listWebhooks', 'List the webhooks', 'Without their secrets.'),
-    querystring: z.strictObject(pageQuery(maxWebhooks, 200)),
-    ...answers(200, 'The webhooks, oldest first', listSchema('WebhookList', 'webhooks', Shown)),
-  })
-  app.get(path, list, async (request) => {
+  app.get(path, routes.listWebhooks, async (request) => {
     const visible = await findVisible(store, request)
     return listPage('webhooks', visible, request.query, (webhook) => describe(webhook, source))
   })
+  serveWebhook(app, parts, routesOfOne(schemas))
 }
 
-const pausedText = 'What happens while it is paused is delivered when it is resumed.'
-
-function serveWebhook(app: App, { store, source, config }: Dependencies, { Changes, Shown }: Schemas) {
-  const read = operation({
-    ...aboutOne('getWebhook', 'Read one webhook', 'Without its secret.'),
-    ...answers(200, 'The webhook', Shown),
-  })
-  app.get(`${path}/:id`, read, async (request) => describe(await find(store, request), source))
-  const change = operation({
-    ...aboutOne('updateWebhook', 'Pause, resume or change a webhook', pausedText),
-    body: Changes,
-    errors: [notFound, refused],
-    ...answers(200, 'The changed webhook', Shown),
-  })
-  app.patch(`${path}/:id`, change, async (request) => {
+function serveWebhook(
+  app: App,
+  { store, source, config, dispatcher }: Dependencies,
+  routes: ReturnType<typeof routesOfOne>,
+) {
+  const at = `${path}/:id` as const
+  app.get(at, routes.getWebhook, async (request) => describe(await find(store, request), source))
+  app.patch(at, routes.updateWebhook, async (request) => {
     const { body } = request
     const webhook = await find(store, request)
     refuse(findExcess(callerOf(request), { ...webhook, ...body }))
     if (body.url !== undefined) await checkUrl(body.url, config)
     return describe(await store.update(webhook.id, body), source)
   })
-  const remove = operation({
-    ...aboutOne('deleteWebhook', 'Delete a webhook', 'With what was still to be delivered to it.'),
-    ...answers(204, 'Deleted'),
-  })
-  app.delete(`${path}/:id`, remove, async (request, reply) => {
+  app.delete(at, routes.deleteWebhook, async (request, reply) => {
     await store.remove((await find(store, request)).id)
     return reply.code(204).send(undefined)
   })
-}
-
-const DeliveryList = z.object({ deliveries: z.array(DeliveryRecord) }).meta({ id: 'DeliveryList' })
-const testText = 'One try, of type `webhook.test`; also to a paused webhook.'
-const retryText = 'With the same id, so that the receiver can tell that it repeats.'
-
-function serveDeliveries(app: App, { store, dispatcher }: Dependencies) {
-  const test = operation({
-    ...aboutOne('testWebhook', 'Send a test event now', testText),
-    ...answers(200, 'How the try ended', DeliveryRecord),
-  })
-  app.post(`${path}/:id/test`, test, async (request) =>
+  app.post(`${at}/test`, routes.testWebhook, async (request) =>
     describeDelivery(await dispatcher.test(await find(store, request))),
   )
-  const list = operation({
-    ...aboutOne('listDeliveries', 'The last 100 deliveries', 'A `pending` one is tried again.'),
-    ...answers(200, 'Deliveries, the last tried first', DeliveryList),
-  })
-  app.get(`${path}/:id/deliveries`, list, async (request) => {
+  app.get(`${at}/deliveries`, routes.listDeliveries, async (request) => {
     const { id } = await find(store, request)
     return { deliveries: (await store.deliveries(id)).map(describeDelivery) }
   })
-  const retry = operation({
-    ...about('retryDelivery', 'Deliver an event again', retryText),
-    params: AtWebhook.extend({ delivery: EventId }),
-    errors: [notFound, deliveryNotFound(exampleEvent)],
-    ...answers(202, 'It is tried soon', DeliveryRecord),
-  })
-  app.post(`${path}/:id/deliveries/:delivery/retry`, retry, async (request, reply) => {
+  app.post(`${at}/deliveries/:delivery/retry`, routes.retryDelivery, async (request, reply) => {
     const { id } = await find(store, request)
     const again = await store.retry(id, request.params.delivery)
     return reply.code(202).send(describeDelivery(again))

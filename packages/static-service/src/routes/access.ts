@@ -1,5 +1,5 @@
 import { allowsPath, type Caller, callerOf } from '@domains-and-files/auth'
-import { type App, answers, operation } from '@domains-and-files/http'
+import { type App, answers, operations } from '@domains-and-files/http'
 import { z } from 'zod'
 import { invalidPath, reservedPath } from '../errors.ts'
 import { readPath } from '../files/file-path.ts'
@@ -28,53 +28,42 @@ const AtPrefix = z.object({
   '*': z.string().meta({ description: 'a folder', examples: [folder] }),
 })
 
-const tags = ['access']
 const faults = [invalidPath('a segment is empty'), reservedPath('tree')]
 
-const listRules = operation({
-  access: 'admin',
-  folders: 'none',
-  optionalSlash: true,
-  operationId: 'listAccessRules',
-  summary: 'List the rules of folders',
-  description:
-    'The rule of the longest prefix decides; files without a rule follow `STATIC_DEFAULT_ACCESS`. Admins limited to folders see the rules inside them.',
-  tags,
-  ...answers(200, 'The rules by prefix', RuleList),
-})
-
-const setRule = operation({
-  access: 'admin',
-  folders: 'handler',
-  operationId: 'setAccessRule',
-  summary: 'Make a folder private or public',
-  description:
-    'Counts with the response, at every replica. A private file is 404 at `/static/` without credentials that may read it. Copies that caches hold of what was public are out of reach.',
-  tags,
-  params: AtPrefix,
-  body: NewRule,
-  errors: faults,
-  ...answers(200, 'The rule', RuleRecord),
-})
-
-const removeRule = operation({
-  access: 'admin',
-  folders: 'handler',
-  operationId: 'removeAccessRule',
-  summary: 'Remove the rule of a folder',
-  description: 'Its files follow the next rule above. Counts with the response.',
-  tags,
-  params: AtPrefix,
-  errors: [...faults, ruleNotFound(folder)],
-  ...answers(204, 'Removed'),
+const routes = operations({
+  shared: { access: 'admin', folders: 'handler', tags: ['access'] },
+  listAccessRules: {
+    folders: 'none',
+    optionalSlash: true,
+    summary: 'List the rules of folders',
+    description:
+      'The rule of the longest prefix decides; files without a rule follow `STATIC_DEFAULT_ACCESS`. Admins limited to folders see the rules inside them.',
+    ...answers(200, 'The rules by prefix', RuleList),
+  },
+  setAccessRule: {
+    summary: 'Make a folder private or public',
+    description:
+      'Counts with the response, at every replica. A private file is 404 at `/static/` without credentials that may read it. Copies that caches hold of what was public are out of reach.',
+    params: AtPrefix,
+    body: NewRule,
+    errors: faults,
+    ...answers(200, 'The rule', RuleRecord),
+  },
+  removeAccessRule: {
+    summary: 'Remove the rule of a folder',
+    description: 'Its files follow the next rule above. Counts with the response.',
+    params: AtPrefix,
+    errors: [...faults, ruleNotFound(folder)],
+    ...answers(204, 'Removed'),
+  },
 })
 
 export function registerAccessRoutes(app: App, rules: AccessRules) {
-  app.get('/api/access', listRules, async (request) => {
+  app.get('/api/access', routes.listAccessRules, async (request) => {
     const caller = callerOf(request)
     return { rules: (await rules.list()).filter(({ prefix }) => allowsPath(caller, prefix)) }
   })
-  app.put('/api/access/*', setRule, async (request) => {
+  app.put('/api/access/*', routes.setAccessRule, async (request) => {
     const caller = callerOf(request)
     const prefix = readPrefix(caller, request.params['*'])
     const rule = { prefix, ...request.body, by: caller.username, at: new Date().toISOString() }
@@ -82,7 +71,7 @@ export function registerAccessRoutes(app: App, rules: AccessRules) {
     request.log.info({ prefix, ...request.body, user: caller.username }, 'access rule set')
     return rule
   })
-  app.delete('/api/access/*', removeRule, async (request, reply) => {
+  app.delete('/api/access/*', routes.removeAccessRule, async (request, reply) => {
     const caller = callerOf(request)
     const prefix = readPrefix(caller, request.params['*'])
     await rules.remove(prefix)

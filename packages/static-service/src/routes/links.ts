@@ -1,5 +1,13 @@
 import { allowsPath, type Caller, callerOf, hasRole, type Rights } from '@domains-and-files/auth'
-import { type App, answers, listPage, listSchema, operation, pageQuery, tooManyFailures } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  listPage,
+  listSchema,
+  operations,
+  pageQuery,
+  tooManyFailures,
+} from '@domains-and-files/http'
 import { Probe } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
@@ -59,53 +67,49 @@ const NewLink = z
 
 const tags = ['access']
 
-const createLink = operation({
-  access: 'editor',
-  folders: 'handler',
-  operationId: 'createLink',
-  summary: 'Create a link to a file or folder',
-  description:
-    'Everybody who has its URL reads what is there, private or not, until the link expires, is deleted or used up, or you may not read it any more.',
-  tags,
-  body: NewLink,
-  errors: [invalidPath('a segment is empty'), fileNotFound(file.path), directoryNotFound('notes/old'), tooManyLinks()],
-  ...answers(201, 'The link, its URL shown only now', CreatedLink),
-})
-
-const listLinks = operation({
-  access: 'viewer',
-  folders: 'none',
-  operationId: 'listLinks',
-  summary: 'List links',
-  description: 'Your own, newest first; admins see all. Without their URLs, which are not stored.',
-  tags,
-  querystring: z.strictObject({
-    ...pageQuery(50, 200),
-    path: z
-      .string()
-      .refine((text) => !text.includes('\0'), 'must not contain U+0000')
-      .optional()
-      .describe('only links to this file or folder'),
-  }),
-  ...answers(200, 'The links that have not expired', listSchema('LinkList', 'links', LinkRecord)),
-})
-
-const deleteLink = operation({
-  access: 'viewer',
-  folders: 'none',
-  operationId: 'deleteLink',
-  summary: 'Delete a link',
-  description: 'Your own; an admin may delete any. It stops working at once, at every replica.',
-  tags,
-  params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
-  errors: [linkNotFound()],
-  ...answers(204, 'Deleted'),
+const routes = operations({
+  shared: { access: 'viewer', folders: 'none', tags },
+  createLink: {
+    access: 'editor',
+    folders: 'handler',
+    summary: 'Create a link to a file or folder',
+    description:
+      'Everybody who has its URL reads what is there, private or not, until the link expires, is deleted or used up, or you may not read it any more.',
+    body: NewLink,
+    errors: [
+      invalidPath('a segment is empty'),
+      fileNotFound(file.path),
+      directoryNotFound('notes/old'),
+      tooManyLinks(),
+    ],
+    ...answers(201, 'The link, its URL shown only now', CreatedLink),
+  },
+  listLinks: {
+    summary: 'List links',
+    description: 'Your own, newest first; admins see all. Without their URLs, which are not stored.',
+    querystring: z.strictObject({
+      ...pageQuery(50, 200),
+      path: z
+        .string()
+        .refine((text) => !text.includes('\0'), 'must not contain U+0000')
+        .optional()
+        .describe('only links to this file or folder'),
+    }),
+    ...answers(200, 'The links that have not expired', listSchema('LinkList', 'links', LinkRecord)),
+  },
+  deleteLink: {
+    summary: 'Delete a link',
+    description: 'Your own; an admin may delete any. It stops working at once, at every replica.',
+    params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
+    errors: [linkNotFound()],
+    ...answers(204, 'Deleted'),
+  },
 })
 
 /** Links to files and folders, and the documentation of what they lead to. */
 export function registerLinkRoutes(app: App, dependencies: Dependencies) {
   const { links, catalog, base = '' } = dependencies
-  app.post('/api/links', createLink, async (request, reply) => {
+  app.post('/api/links', routes.createLink, async (request, reply) => {
     const caller = callerOf(request)
     const { expires_in: lifetimeS = 604_800, downloads = null, name = null } = request.body
     const path = await requireReadable(catalog, caller, request.body.path)
@@ -121,14 +125,14 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
     reply.header('cache-control', 'no-store')
     return reply.code(201).send({ ...describeLink(link), url: `${base}/l/${token}` })
   })
-  app.get('/api/links', listLinks, async (request) => {
+  app.get('/api/links', routes.listLinks, async (request) => {
     const caller = callerOf(request)
     const by = hasRole(caller, 'admin') ? undefined : caller.username
     const found = await links.list({ by, path: request.query.path })
     const seen = found.filter((link) => maySee(caller, link))
     return listPage('links', seen, request.query, describeLink)
   })
-  app.delete('/api/links/:id', deleteLink, async (request, reply) => {
+  app.delete('/api/links/:id', routes.deleteLink, async (request, reply) => {
     const caller = callerOf(request)
     await links.remove(request.params.id, (link) => maySee(caller, link))
     request.log.info({ link_id: request.params.id, user: caller.username }, 'link deleted')

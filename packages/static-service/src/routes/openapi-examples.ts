@@ -61,17 +61,6 @@ export const uploadConditions: Record<string, HeaderDoc> = {
   'if-none-match': { description: '`*`: only if there is no such file', example: '*' },
 }
 
-const uploadHeaders: Record<string, HeaderDoc> = {
-  location: { description: 'URL of the record', example: `/api/files/${file.path}` },
-  ...recordTag,
-}
-
-/** Of the upload of one file. */
-export const storedAnswers = {
-  200: { description: 'Replaced: the record of the file', headers: uploadHeaders },
-  201: { description: 'Created: the record of the file', headers: uploadHeaders },
-}
-
 export const fileTooLarge = errors.fileTooLarge(1_073_741_824)
 
 export const uploadErrors = [

@@ -107,20 +107,27 @@ function rrsetFaults({ name, type, ttl, values = [] }: Partial<SetRrsetEdit>, do
 }
 
 /** A request by the schemas of its route. */
-export interface RequestOf<Schema extends { params: z.ZodType; body: z.ZodType }> {
-  params: z.output<Schema['params']>
-  body: z.output<Schema['body']>
+export interface RequestOf<Route extends { schema: { params: z.ZodType; body: z.ZodType } }> {
+  params: z.output<Route['schema']['params']>
+  body: z.output<Route['schema']['body']>
 }
 
-/** `moreFaults` of a route, by the edit that its handler makes of a request. */
-export const faultsOf =
-  <Request>(editOf: (request: Request) => ZoneEdit) =>
-  ({ params, body }: { params: unknown; body: unknown }): Fault[] => {
+/** The options of a route with records in its body, of which its handler makes an edit. Finds the faults of the edit, too. */
+export function takingRecords<Route extends { config: object }, Request>(
+  route: Route,
+  editOf: (request: Request) => ZoneEdit,
+) {
+  const moreFaults = ({ params, body }: { params: unknown; body: unknown }): Fault[] => {
     // All values that the schemas have not rejected have their types, but the domain is a text if the path has a fault.
     const { domain } = params as { domain?: Domain | string }
     const found = typeof domain === 'string' ? readDomain(domain) : domain
     return editFaults(editOf({ params, body: body ?? {} } as Request), typeof found === 'object' ? found.name : '')
   }
+  return { ...route, config: { ...route.config, moreFaults }, bodyLimit: maxRecordsBytes }
+}
+
+// 150 records of 2500 characters, each escaped in JSON as two surrogates.
+const maxRecordsBytes = 5 * 1024 * 1024
 
 type Given = { [Name in keyof RecordInput]?: RecordInput[Name] | undefined }
 

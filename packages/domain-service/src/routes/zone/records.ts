@@ -1,5 +1,5 @@
 import { callerOf, requireRrsetRead } from '@domains-and-files/auth'
-import { type App, eachAnswer } from '@domains-and-files/http'
+import { type App, eachAnswer, operations } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { describeAddresses, recordTypes } from '../../dns/record-types.ts'
@@ -7,18 +7,8 @@ import { toRecords } from '../../dns/zone.ts'
 import { recordExists, recordNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import * as examples from '../openapi-examples.ts'
-import { EmailType, faultsOf, patchFields, type RequestOf, recordFields } from './record-input.ts'
-import {
-  AtDomain,
-  accepted,
-  zoneBodyLimit as bodyLimit,
-  readAnswers,
-  readSchema,
-  readZone,
-  writeSchema,
-  writeZone,
-  zoneAnswers,
-} from './zone-request.ts'
+import { EmailType, patchFields, type RequestOf, recordFields, takingRecords } from './record-input.ts'
+import { AtDomain, accepted, readAnswers, reading, readZone, writeZone, writing, zoneAnswers } from './zone-request.ts'
 import { AddedAnswer, describePart, describeWrite, HostRecord } from './zone-schema.ts'
 
 // The router knows the last segment by one name: a type where a record is added, else an id.
@@ -32,91 +22,85 @@ const location = {
   example: `/api/domains/${examples.zone.domain}/dns/hosts/${examples.record.id}`,
 }
 
-const addSchema = {
-  ...writeSchema,
-  operationId: 'addRecord',
-  summary: 'Add one record; the others stay',
-  description: `Addresses by type: ${describeAddresses()}.`,
-  params: AtDomain.extend({
-    record: z.string().meta({ description: 'its type, in any case', enum: [...recordTypes], examples: ['A'] }),
-  }),
-  errors: [...examples.writeFailures, recordExists(examples.record)],
-  ...eachAnswer({
-    201: {
-      description: 'The added record',
-      headers: { location, ...examples.zoneTag },
-      body: AddedAnswer,
-    },
-    202: accepted,
-  }),
-  body: z
-    .strictObject({ ...recordFields, email_type: EmailType.optional() })
-    .meta({ id: 'NewRecord', examples: [{ name: 'hello', address: '192.0.2.10' }] }),
-}
-
 const pathOf = ({ domain }: z.output<typeof AtDomain>, id: string) => `/api/domains/${domain.name}/dns/hosts/${id}`
 
-const getSchema = {
-  ...readSchema,
-  operationId: 'getRecord',
-  summary: 'Read one record',
-  description: 'The `ETag` is that of the whole zone: send it as `If-Match` to change what you have read.',
-  params: AtRecord,
-  errors: [...examples.domainFailures, recordNotFound(examples.record.id)],
-  ...readAnswers('The record', HostRecord),
-}
+const { getRecord } = operations({
+  shared: { ...reading, enforcesRecordLimits: true },
+  getRecord: {
+    summary: 'Read one record',
+    description: 'The `ETag` is that of the whole zone: send it as `If-Match` to change what you have read.',
+    params: AtRecord,
+    errors: [...examples.domainFailures, recordNotFound(examples.record.id)],
+    ...readAnswers('The record', HostRecord),
+  },
+})
 
-const patchSchema = {
-  ...writeSchema,
-  operationId: 'patchRecord',
-  summary: 'Change one record',
-  description:
-    'A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref: Location has the new one.',
-  params: AtRecord,
-  errors: examples.patchFailures,
-  ...eachAnswer({
-    200: {
-      description: 'The record as it now is',
-      headers: { location: { ...location, description: 'Where it is now' }, ...examples.zoneTag },
-      body: AddedAnswer,
-    },
-    202: accepted,
-  }),
-  body: z
-    .strictObject({
-      ...patchFields,
-      id: z.string().optional().meta({ description: 'ignored' }),
-      email_type: EmailType.optional(),
-    })
-    .meta({ id: 'RecordPatch', examples: [{ address: '192.0.2.11' }] }),
-}
+const routes = operations({
+  shared: { ...writing, enforcesRecordLimits: true },
+  addRecord: {
+    summary: 'Add one record; the others stay',
+    description: `Addresses by type: ${describeAddresses()}.`,
+    params: AtDomain.extend({
+      record: z.string().meta({ description: 'its type, in any case', enum: [...recordTypes], examples: ['A'] }),
+    }),
+    errors: [...examples.writeFailures, recordExists(examples.record)],
+    ...eachAnswer({
+      201: {
+        description: 'The added record',
+        headers: { location, ...examples.zoneTag },
+        body: AddedAnswer,
+      },
+      202: accepted,
+    }),
+    body: z
+      .strictObject({ ...recordFields, email_type: EmailType.optional() })
+      .meta({ id: 'NewRecord', examples: [{ name: 'hello', address: '192.0.2.10' }] }),
+  },
+  patchRecord: {
+    summary: 'Change one record',
+    description:
+      'A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref: Location has the new one.',
+    params: AtRecord,
+    errors: examples.patchFailures,
+    ...eachAnswer({
+      200: {
+        description: 'The record as it now is',
+        headers: { location: { ...location, description: 'Where it is now' }, ...examples.zoneTag },
+        body: AddedAnswer,
+      },
+      202: accepted,
+    }),
+    body: z
+      .strictObject({
+        ...patchFields,
+        id: z.string().optional().meta({ description: 'ignored' }),
+        email_type: EmailType.optional(),
+      })
+      .meta({ id: 'RecordPatch', examples: [{ address: '192.0.2.11' }] }),
+  },
+  removeRecord: {
+    ...zoneAnswers,
+    summary: 'Remove one record',
+    description: 'All other records stay as they are. Preview it with `dry_run=true`.',
+    params: AtRecord,
+    errors: [...examples.writeFailures, recordNotFound(examples.record.id)],
+  },
+})
 
-const removeSchema = {
-  ...writeSchema,
-  ...zoneAnswers,
-  operationId: 'removeRecord',
-  summary: 'Remove one record',
-  description: 'All other records stay as they are. Preview it with `dry_run=true`.',
-  params: AtRecord,
-  errors: [...examples.writeFailures, recordNotFound(examples.record.id)],
-}
-
-function additionOf({ params, body }: RequestOf<typeof addSchema>): ZoneEdit {
+function additionOf({ params, body }: RequestOf<typeof routes.addRecord>): ZoneEdit {
   const { email_type: emailType, ...fields } = body
   const add = [{ ...fields, type: params.record.toUpperCase() }]
   return { kind: 'batch', add, emailType, isSingle: true }
 }
 
-function patchOf({ params, body }: RequestOf<typeof patchSchema>): ZoneEdit {
+function patchOf({ params, body }: RequestOf<typeof routes.patchRecord>): ZoneEdit {
   const { email_type: emailType, id: _, ...patch } = body
   return { kind: 'batch', update: [{ id: params.record, patch }], emailType, isSingle: true }
 }
 
 /** The routes of /api/domains/{domain}/dns/hosts/{type} and …/{id}. */
 export function registerRecordRoutes(app: App, zones: ZoneWriter) {
-  const config = { access: 'editor', enforcesRecordLimits: true } as const
-  const adding = { ...config, moreFaults: faultsOf(additionOf) }
-  app.post(path, { config: adding, schema: addSchema, bodyLimit }, async (request, reply) => {
+  app.post(path, takingRecords(routes.addRecord, additionOf), async (request, reply) => {
     return writeZone(request, reply, { zones, edit: additionOf(request) }, (result, answering) => {
       const [record] = result.added
       if (!record) throw new Error('the added record is missing from the result')
@@ -124,8 +108,7 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
       return describePart(record, result, answering)
     })
   })
-  const got = { config: { ...config, access: 'viewer' }, schema: getSchema } as const
-  app.get(path, got, (request, reply) =>
+  app.get(path, getRecord, (request, reply) =>
     readZone(request, reply, zones, (zone) => {
       const found = toRecords(zone).find(({ id }) => id === request.params.record)
       if (!found) throw recordNotFound(request.params.record)
@@ -133,8 +116,7 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
       return found
     }),
   )
-  const patching = { ...config, moreFaults: faultsOf(patchOf) }
-  app.patch(path, { config: patching, schema: patchSchema, bodyLimit }, async (request, reply) => {
+  app.patch(path, takingRecords(routes.patchRecord, patchOf), async (request, reply) => {
     const { record: id } = request.params
     return writeZone(request, reply, { zones, edit: patchOf(request) }, (result, answering) => {
       // A patch that changes nothing adds nothing. A later write of the batch may have removed the record.
@@ -144,7 +126,7 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
       return describePart(patched, result, answering)
     })
   })
-  app.delete(path, { config, schema: removeSchema }, async (request, reply) => {
+  app.delete(path, routes.removeRecord, async (request, reply) => {
     const edit: ZoneEdit = { kind: 'batch', remove: [request.params.record], isSingle: true }
     return writeZone(request, reply, { zones, edit }, describeWrite)
   })

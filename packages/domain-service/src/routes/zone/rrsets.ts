@@ -1,5 +1,5 @@
 import { callerOf, mayReadRrset, requireRrsetRead } from '@domains-and-files/auth'
-import { type App, eachAnswer, validationFailed } from '@domains-and-files/http'
+import { type App, eachAnswer, operations, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { NamedRrset, ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { ownerOf } from '../../dns/record.ts'
@@ -7,17 +7,8 @@ import { findRrset, toRrsets } from '../../dns/zone.ts'
 import { rrsetNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import * as examples from '../openapi-examples.ts'
-import { EmailType, faultsOf, RecordType, type RequestOf, recordFields, TypeFilter, text } from './record-input.ts'
-import {
-  AtDomain,
-  accepted,
-  readAnswers,
-  readSchema,
-  readZone,
-  writeSchema,
-  writeZone,
-  zoneBodyLimit,
-} from './zone-request.ts'
+import { EmailType, RecordType, type RequestOf, recordFields, TypeFilter, takingRecords, text } from './record-input.ts'
+import { AtDomain, accepted, readAnswers, reading, readZone, writeZone, writing } from './zone-request.ts'
 import { describePart, describeWrite, outcomeFields, WrittenAnswer } from './zone-schema.ts'
 
 const collection = '/api/domains/:domain/dns/rrsets'
@@ -42,33 +33,31 @@ const AtRrset = AtDomain.extend({
   type: RecordType,
 })
 
-const listSchema = {
-  ...readSchema,
-  operationId: 'listRrsets',
-  summary: 'Read the RRsets of a domain',
-  description: 'Records of one name and type together. Cached like the zone.',
-  params: AtDomain,
-  querystring: z.strictObject({
-    name: z.string().optional().meta({ description: 'only of this name; @ for the domain itself' }),
-    type: TypeFilter,
-  }),
-  ...readAnswers(
-    'The RRsets',
-    z.object({ domain: z.string(), rrsets: z.array(Rrset) }).meta({
-      examples: [{ domain: examples.domain, rrsets: [exampleRrset] }],
+const reads = operations({
+  shared: { ...reading, enforcesRecordLimits: true },
+  listRrsets: {
+    summary: 'Read the RRsets of a domain',
+    description: 'Records of one name and type together. Cached like the zone.',
+    params: AtDomain,
+    querystring: z.strictObject({
+      name: z.string().optional().meta({ description: 'only of this name; @ for the domain itself' }),
+      type: TypeFilter,
     }),
-  ),
-}
-
-const getSchema = {
-  ...readSchema,
-  operationId: 'getRrset',
-  summary: 'Read one RRset',
-  description: 'All records of one name and type. PUT takes what this returns.',
-  params: AtRrset,
-  errors: [...examples.domainFailures, rrsetNotFound(exampleRrset.name, exampleRrset.type)],
-  ...readAnswers('The RRset', Rrset),
-}
+    ...readAnswers(
+      'The RRsets',
+      z.object({ domain: z.string(), rrsets: z.array(Rrset) }).meta({
+        examples: [{ domain: examples.domain, rrsets: [exampleRrset] }],
+      }),
+    ),
+  },
+  getRrset: {
+    summary: 'Read one RRset',
+    description: 'All records of one name and type. PUT takes what this returns.',
+    params: AtRrset,
+    errors: [...examples.domainFailures, rrsetNotFound(exampleRrset.name, exampleRrset.type)],
+    ...readAnswers('The RRset', Rrset),
+  },
+})
 
 const NewRrset = z
   .strictObject({
@@ -90,26 +79,35 @@ const WrittenRrset = Rrset.extend(outcomeFields).meta({
   examples: [exampleRrset],
 })
 
-const setSchema = {
-  ...writeSchema,
-  operationId: 'setRrset',
-  summary: 'Set all records of one name and type',
-  description: 'Idempotent: where the RRset is so already, nothing is written. What GET returns can be sent back.',
-  params: AtRrset,
-  requestHeaders: { ...examples.writeHeaders, ...examples.createsOnly },
-  ...eachAnswer({
-    200: { description: 'The RRset as it now is', headers: examples.zoneTag, body: WrittenRrset },
-    201: {
-      description: 'The new RRset: there was none',
-      headers: examples.zoneTag,
-      body: WrittenRrset,
-    },
-    202: accepted,
-  }),
-  body: NewRrset,
-}
+const routes = operations({
+  shared: { ...writing, enforcesRecordLimits: true, params: AtRrset },
+  setRrset: {
+    summary: 'Set all records of one name and type',
+    description: 'Idempotent: where the RRset is so already, nothing is written. What GET returns can be sent back.',
+    requestHeaders: { ...examples.writeHeaders, ...examples.createsOnly },
+    ...eachAnswer({
+      200: { description: 'The RRset as it now is', headers: examples.zoneTag, body: WrittenRrset },
+      201: {
+        description: 'The new RRset: there was none',
+        headers: examples.zoneTag,
+        body: WrittenRrset,
+      },
+      202: accepted,
+    }),
+    body: NewRrset,
+  },
+  removeRrset: {
+    summary: 'Remove all records of one name and type',
+    description: 'Idempotent: 204 also where there is none. `dry_run=true` previews it.',
+    ...eachAnswer({
+      200: { description: 'What would change', headers: examples.zoneTag, body: WrittenAnswer },
+      202: accepted,
+      204: { description: 'There is no such RRset now', headers: examples.zoneTag },
+    }),
+  },
+})
 
-function rrsetOf({ params, body }: RequestOf<typeof setSchema>): ZoneEdit {
+function rrsetOf({ params, body }: RequestOf<typeof routes.setRrset>): ZoneEdit {
   const { name, type } = params
   const { values, mixed_ttl, email_type: emailType } = body
   const ttl = mixed_ttl ? undefined : body.ttl
@@ -128,24 +126,9 @@ function requireSameRrset(
   if (faults.length > 0) throw validationFailed(faults.map((path) => ({ path, message: 'differs from the path' })))
 }
 
-const removeSchema = {
-  ...writeSchema,
-  operationId: 'removeRrset',
-  summary: 'Remove all records of one name and type',
-  description: 'Idempotent: 204 also where there is none. `dry_run=true` previews it.',
-  params: AtRrset,
-  ...eachAnswer({
-    200: { description: 'What would change', headers: examples.zoneTag, body: WrittenAnswer },
-    202: accepted,
-    204: { description: 'There is no such RRset now', headers: examples.zoneTag },
-  }),
-}
-
 /** The routes of /api/domains/{domain}/dns/rrsets. */
 export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
-  const config = { access: 'editor', enforcesRecordLimits: true } as const
-  const read = { ...config, access: 'viewer' } as const
-  app.get(collection, { config: read, schema: listSchema }, async (request, reply) => {
+  app.get(collection, reads.listRrsets, async (request, reply) => {
     const { name, type } = request.query
     const isWanted = (rrset: NamedRrset) =>
       mayReadRrset(callerOf(request), rrset.name, rrset.type) &&
@@ -156,7 +139,7 @@ export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
       rrsets: toRrsets(zone).filter(isWanted),
     }))
   })
-  app.get(path, { config: read, schema: getSchema }, async (request, reply) => {
+  app.get(path, reads.getRrset, async (request, reply) => {
     const { name, type } = request.params
     requireRrsetRead(callerOf(request), { name: ownerOf(name), type })
     return readZone(request, reply, zones, (zone) => {
@@ -165,8 +148,7 @@ export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
       return rrset
     })
   })
-  const set = { config: { ...config, moreFaults: faultsOf(rrsetOf) }, bodyLimit: zoneBodyLimit }
-  app.put(path, { ...set, schema: setSchema }, async (request, reply) => {
+  app.put(path, takingRecords(routes.setRrset, rrsetOf), async (request, reply) => {
     const { name, type } = request.params
     requireSameRrset(request.body, { name, type })
     return writeZone(request, reply, { zones, edit: rrsetOf(request) }, (result, answering) => {
@@ -176,7 +158,7 @@ export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
       return describePart(rrset, result, answering)
     })
   })
-  app.delete(path, { config, schema: removeSchema }, async (request, reply) => {
+  app.delete(path, routes.removeRrset, async (request, reply) => {
     const { name, type } = request.params
     const edit = { kind: 'removeRrset', name, type } as const
     return writeZone(request, reply, { zones, edit }, (result, answering) =>

@@ -1,6 +1,6 @@
 import { domainToUnicode } from 'node:url'
 import { allowsDomain, callerOf } from '@domains-and-files/auth'
-import { type App, answers, Pagination, pageQuery, paginate, slices } from '@domains-and-files/http'
+import { type App, answers, operations, Pagination, pageQuery, paginate, slices } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { HostRecord as Described } from '../../dns/record.ts'
 import { toRecords } from '../../dns/zone.ts'
@@ -17,30 +17,31 @@ const FoundRecord = HostRecord.extend({
   read_at: z.iso.datetime().meta({ description: 'when its zone was last read at the registrar' }),
 }).meta({ id: 'FoundRecord', examples: [example] })
 
-const searchSchema = {
-  operationId: 'searchRecords',
-  summary: 'Search the records of all domains',
-  description:
-    'In the zones as they were last read or written here, by name: no call goes to the registrar. `zones_searched` counts them; a domain whose zone was never read is not among them.',
-  tags: ['records'],
-  querystring: z.strictObject({
-    search: z.string('must be given once').max(255).optional().meta({
-      description: 'words that full name, type and value together contain, in any case, Unicode or A-labels',
+const { searchRecords } = operations({
+  shared: { access: 'viewer', enforcesRecordLimits: true, tags: ['records'] },
+  searchRecords: {
+    summary: 'Search the records of all domains',
+    description:
+      'In the zones as they were last read or written here, by name: no call goes to the registrar. `zones_searched` counts them; a domain whose zone was never read is not among them.',
+    querystring: z.strictObject({
+      search: z.string('must be given once').max(255).optional().meta({
+        description: 'words that full name, type and value together contain, in any case, Unicode or A-labels',
+      }),
+      type: TypeFilter,
+      domain: DomainName.optional().meta({ description: 'only of this domain' }),
+      ...pageQuery(50, 200),
     }),
-    type: TypeFilter,
-    domain: DomainName.optional().meta({ description: 'only of this domain' }),
-    ...pageQuery(50, 200),
-  }),
-  ...answers(
-    200,
-    'One page of records',
-    z.object({
-      records: z.array(FoundRecord),
-      pagination: Pagination,
-      zones_searched: z.int().meta({ description: 'zones with records' }),
-    }),
-  ),
-}
+    ...answers(
+      200,
+      'One page of records',
+      z.object({
+        records: z.array(FoundRecord),
+        pagination: Pagination,
+        zones_searched: z.int().meta({ description: 'zones with records' }),
+      }),
+    ),
+  },
+})
 
 interface Dependencies {
   domains: DomainList
@@ -49,37 +50,33 @@ interface Dependencies {
 
 /** GET /api/records. */
 export function registerRecordSearch(app: App, { domains, knownZones }: Dependencies) {
-  app.get(
-    '/api/records',
-    { config: { access: 'viewer', enforcesRecordLimits: true }, schema: searchSchema },
-    async (request) => {
-      const { query } = request
-      const caller = callerOf(request)
-      const words = query.search?.toLowerCase().split(/\s+/) ?? []
-      const [first, end] = [(query.page - 1) * query.page_size, query.page * query.page_size]
-      const nextSlice = slices()
-      const isManaged = new Set(domains.managed)
-      const records: z.infer<typeof FoundRecord>[] = []
-      let [found, zones_searched] = [0, 0]
-      // Other known zones have left the account or its nameservers. Until the list is read, all known zones count.
-      const isWanted = (domain: string) =>
-        (query.domain ?? domain) === domain &&
-        (isManaged.size === 0 || isManaged.has(domain)) &&
-        allowsDomain(caller, domain)
-      for await (const { zone, readAt } of knownZones.select(isWanted)) {
-        await nextSlice()
-        const { domain } = zone
-        const visible = visibleRecords(toRecords(zone), caller)
-        if (visible.length > 0) zones_searched += 1
-        for (const each of visible) {
-          if ((query.type && each.type !== query.type) || !hasWords(each, domain, words)) continue
-          if (found >= first && found < end) records.push({ domain, ...each, read_at: new Date(readAt).toISOString() })
-          found += 1
-        }
+  app.get('/api/records', searchRecords, async (request) => {
+    const { query } = request
+    const caller = callerOf(request)
+    const words = query.search?.toLowerCase().split(/\s+/) ?? []
+    const [first, end] = [(query.page - 1) * query.page_size, query.page * query.page_size]
+    const nextSlice = slices()
+    const isManaged = new Set(domains.managed)
+    const records: z.infer<typeof FoundRecord>[] = []
+    let [found, zones_searched] = [0, 0]
+    // Other known zones have left the account or its nameservers. Until the list is read, all known zones count.
+    const isWanted = (domain: string) =>
+      (query.domain ?? domain) === domain &&
+      (isManaged.size === 0 || isManaged.has(domain)) &&
+      allowsDomain(caller, domain)
+    for await (const { zone, readAt } of knownZones.select(isWanted)) {
+      await nextSlice()
+      const { domain } = zone
+      const visible = visibleRecords(toRecords(zone), caller)
+      if (visible.length > 0) zones_searched += 1
+      for (const each of visible) {
+        if ((query.type && each.type !== query.type) || !hasWords(each, domain, words)) continue
+        if (found >= first && found < end) records.push({ domain, ...each, read_at: new Date(readAt).toISOString() })
+        found += 1
       }
-      return { records, pagination: paginate(query, found), zones_searched }
-    },
-  )
+    }
+    return { records, pagination: paginate(query, found), zones_searched }
+  })
 }
 
 function hasWords({ name, type, address }: Described, domain: string, words: string[]): boolean {

@@ -64,12 +64,13 @@ export const ChangeId = z
 /** The query parameter `after` of lists of changes. */
 export const afterChange = afterQuery(z.int().positive())
 
-/** The common part of the schemas of routes that read a zone. */
-export const readSchema = {
+/** What routes that read a zone have in common. */
+export const reading = {
+  access: 'viewer',
   tags: ['records'],
   requestHeaders: { ...examples.takesNoneMatch, ...examples.takesFresh },
   errors: examples.domainFailures,
-}
+} as const
 
 /** The answers of a route that reads a zone. */
 export const readAnswers = <Body extends z.ZodType>(
@@ -116,22 +117,20 @@ export function setAgeHeader(reply: FastifyReply, cached: { age: number; stale: 
 const flag = (description: string) =>
   z.stringbool({ error: 'must be true or false' }).default(false).meta({ type: 'boolean', description })
 
-/** Maximum bytes of a body with many records: 150 of 2500 characters, each escaped in JSON as two surrogates. */
-export const zoneBodyLimit = 5 * 1024 * 1024
-
 export const writeQuery = {
   dry_run: flag('answers what would change, and writes nothing'),
   propose: flag('asks another person for approval, and sends nothing before'),
   force: flag('proceeds where records of a type that cannot be sent, such as SRV, would be lost'),
 }
 
-/** The common part of the schemas of all writes. */
-export const writeSchema = {
+/** What all writes have in common. */
+export const writing = {
+  access: 'editor',
   tags: ['records'],
   requestHeaders: examples.writeHeaders,
   errors: examples.writeFailures,
   querystring: z.strictObject(writeQuery),
-}
+} as const
 
 /** The 202 of every write. */
 export const accepted = {

@@ -2,6 +2,7 @@ import {
   type App,
   bodyTooLarge,
   malformedBody,
+  operations,
   receiveBody,
   textOf,
   unsupportedMediaType,
@@ -12,29 +13,11 @@ import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { parseZoneFile, printZoneFile } from '../../dns/zone-file/zone-file.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import { patchFailures, record } from '../openapi-examples.ts'
-import { EmailType, faultsOf, patchFields, Records, type RequestOf, text } from './record-input.ts'
-import {
-  AtDomain,
-  readAnswers,
-  readSchema,
-  readZone,
-  writeSchema,
-  writeZone,
-  zoneAnswers,
-  zoneBodyLimit,
-} from './zone-request.ts'
+import { EmailType, patchFields, Records, type RequestOf, takingRecords, text } from './record-input.ts'
+import { AtDomain, readAnswers, reading, readZone, writeZone, writing, zoneAnswers } from './zone-request.ts'
 import { describeWrite, describeZone, serializeOnce, ZoneAnswer } from './zone-schema.ts'
 
 const path = '/api/domains/:domain/dns/hosts'
-
-const getSchema = {
-  ...readSchema,
-  operationId: 'getZone',
-  summary: 'Read the records of a domain',
-  description: 'Cached for some seconds; every write through this service refreshes the cache.',
-  params: AtDomain,
-  ...readAnswers('The zone', ZoneAnswer),
-}
 
 const NewZone = z.strictObject({ hosts: Records, email_type: EmailType.optional() }).meta({
   id: 'NewZone',
@@ -47,17 +30,6 @@ const NewZone = z.strictObject({ hosts: Records, email_type: EmailType.optional(
     },
   ],
 })
-
-const replaceSchema = {
-  ...writeSchema,
-  ...zoneAnswers,
-  operationId: 'replaceZone',
-  summary: 'Replace all records of a domain',
-  description:
-    'Deletes the records that are not in the list: preview it with `dry_run=true`. The list of a GET can be sent back as it is. Answers once the zone was read back and compared.',
-  params: AtDomain,
-  body: NewZone,
-}
 
 const ZonePatch = z
   .strictObject({
@@ -78,25 +50,57 @@ const ZonePatch = z
     ],
   })
 
-const patchSchema = {
-  ...writeSchema,
-  ...zoneAnswers,
-  operationId: 'patchZone',
-  summary: 'Remove, change and add records at once',
-  description:
-    'One write with all of it, or nothing. The records that are not named stay. Faults have pointers such as `/update/2/ttl`.',
-  params: AtDomain,
-  errors: patchFailures,
-  body: ZonePatch,
-}
+const reads = operations({
+  shared: { ...reading, params: AtDomain },
+  getZone: {
+    summary: 'Read the records of a domain',
+    description: 'Cached for some seconds; every write through this service refreshes the cache.',
+    ...readAnswers('The zone', ZoneAnswer),
+  },
+  getZoneFile: {
+    summary: 'Export the records of a domain as a zone file',
+    description:
+      'RFC 1035. Records and settings that DNS does not have (URL, URL301, FRAME, MXE, ALIAS, email type) are comments, which an import reads.',
+    ...readAnswers('The zone file', z.string(), {
+      content: 'text/dns',
+      example: '$ORIGIN alder-and-finch.com.\nhello\t1800\tIN\tA\t192.0.2.10\n',
+    }),
+  },
+})
 
-const replacementOf = ({ body }: RequestOf<typeof replaceSchema>): ZoneEdit => ({
+const routes = operations({
+  shared: { ...writing, ...zoneAnswers, params: AtDomain },
+  replaceZone: {
+    summary: 'Replace all records of a domain',
+    description:
+      'Deletes the records that are not in the list: preview it with `dry_run=true`. The list of a GET can be sent back as it is. Answers once the zone was read back and compared.',
+    body: NewZone,
+  },
+  patchZone: {
+    enforcesRecordLimits: true,
+    summary: 'Remove, change and add records at once',
+    description:
+      'One write with all of it, or nothing. The records that are not named stay. Faults have pointers such as `/update/2/ttl`.',
+    errors: patchFailures,
+    body: ZonePatch,
+  },
+  putZoneFile: {
+    summary: 'Replace all records of a domain by those of a zone file',
+    description:
+      'Deletes the records that are not in the file: preview it with `dry_run=true`. SOA and NS of the domain itself are skipped with a warning. Faults name their line: `/line/12`. At most 1 MiB.',
+    consumes: ['text/dns'],
+    errors: [...writing.errors, bodyTooLarge(), unsupportedMediaType(['text/dns'])],
+    body: z.string('must be a zone file').meta({ examples: ['hello 1800 IN A 192.0.2.10\n'] }),
+  },
+})
+
+const replacementOf = ({ body }: RequestOf<typeof routes.replaceZone>): ZoneEdit => ({
   kind: 'replace',
   records: body.hosts,
   emailType: body.email_type,
 })
 
-function patchOf({ body }: RequestOf<typeof patchSchema>): ZoneEdit {
+function patchOf({ body }: RequestOf<typeof routes.patchZone>): ZoneEdit {
   const { remove, update, add, email_type: emailType } = body
   // A change that the schema has rejected is undefined.
   const patches = update?.map(({ id, ...patch } = { id: '' }) => ({ id, patch }))
@@ -105,64 +109,32 @@ function patchOf({ body }: RequestOf<typeof patchSchema>): ZoneEdit {
 
 /** The routes of /api/domains/{domain}/dns/hosts that concern the whole zone. */
 export function registerZoneRoutes(app: App, zones: ZoneWriter) {
-  const bodyLimit = zoneBodyLimit
-  const config = { access: 'editor' } as const
-  const read = { config: { access: 'viewer' }, serializerCompiler: serializeOnce } as const
-  app.get(path, { ...read, schema: getSchema }, (request, reply) =>
+  app.get(path, { ...reads.getZone, serializerCompiler: serializeOnce }, (request, reply) =>
     readZone(request, reply, zones, (zone) => describeZone(zone)),
   )
-  const replaced = { config: { ...config, moreFaults: faultsOf(replacementOf) }, bodyLimit }
-  app.put(path, { ...replaced, schema: replaceSchema }, async (request, reply) => {
+  app.put(path, takingRecords(routes.replaceZone, replacementOf), async (request, reply) => {
     return writeZone(request, reply, { zones, edit: replacementOf(request) }, describeWrite)
   })
-  const limited = { ...config, enforcesRecordLimits: true, moreFaults: faultsOf(patchOf) }
-  app.patch(path, { config: limited, bodyLimit, schema: patchSchema }, async (request, reply) => {
+  app.patch(path, takingRecords(routes.patchZone, patchOf), async (request, reply) => {
     return writeZone(request, reply, { zones, edit: patchOf(request) }, describeWrite)
   })
 }
 
 const filePath = '/api/domains/:domain/dns/zonefile'
 
-const getFileSchema = {
-  ...readSchema,
-  operationId: 'getZoneFile',
-  summary: 'Export the records of a domain as a zone file',
-  description:
-    'RFC 1035. Records and settings that DNS does not have (URL, URL301, FRAME, MXE, ALIAS, email type) are comments, which an import reads.',
-  params: AtDomain,
-  ...readAnswers('The zone file', z.string(), {
-    content: 'text/dns',
-    example: '$ORIGIN alder-and-finch.com.\nhello\t1800\tIN\tA\t192.0.2.10\n',
-  }),
-}
-
-const putFileSchema = {
-  ...writeSchema,
-  ...zoneAnswers,
-  operationId: 'putZoneFile',
-  summary: 'Replace all records of a domain by those of a zone file',
-  description:
-    'Deletes the records that are not in the file: preview it with `dry_run=true`. SOA and NS of the domain itself are skipped with a warning. Faults name their line: `/line/12`. At most 1 MiB.',
-  params: AtDomain,
-  consumes: ['text/dns'],
-  errors: [...writeSchema.errors, bodyTooLarge(), unsupportedMediaType(['text/dns'])],
-  body: z.string('must be a zone file').meta({ examples: ['hello 1800 IN A 192.0.2.10\n'] }),
-}
-
 /** The routes of /api/domains/{domain}/dns/zonefile, the only ones that take text/dns (RFC 4027), and nothing else. */
 export async function registerZoneFileRoutes(app: App, zones: ZoneWriter) {
-  const read = { config: { access: 'viewer' }, schema: getFileSchema } as const
-  const write = { config: { access: 'editor' }, bodyLimit: 1024 * 1024 } as const
+  const write = { ...routes.putZoneFile, bodyLimit: 1024 * 1024 }
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('text/dns', async (request: FastifyRequest) =>
       textOf(request, await receiveBody(request)),
     )
-    scope.get(filePath, read, (request, reply) => {
+    scope.get(filePath, reads.getZoneFile, (request, reply) => {
       reply.type('text/dns')
       return readZone(request, reply, zones, printZoneFile)
     })
-    scope.put(filePath, { ...write, schema: putFileSchema }, async (request, reply) => {
+    scope.put(filePath, write, async (request, reply) => {
       const { warnings, ...file } = parseZoneFile(request.body, request.params.domain.name)
       // A file that lost its content would delete every record.
       if (file.records.length === 0) throw malformedBody('The zone file has no record: delete records by other routes')

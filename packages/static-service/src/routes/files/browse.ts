@@ -4,7 +4,7 @@ import {
   answers,
   booleanQuery,
   nextOf,
-  operation,
+  operations,
   pageQuery,
   paginate,
   uncheckedJson,
@@ -22,13 +22,6 @@ interface Dependencies {
   catalog: Catalog
   describe: DescribeFiles
 }
-
-const browsing = {
-  access: 'viewer',
-  folders: 'prefix',
-  optionalSlash: true,
-  tags: ['files'],
-} as const
 
 /** A directory in a query; the root is empty. */
 export const prefixQuery = (description: string) =>
@@ -58,29 +51,10 @@ const ListQuery = z.strictObject({
     .meta({ description: 'with a leading -: descending' }),
 })
 
-const listFiles = operation({
-  ...browsing,
-  operationId: 'listFiles',
-  summary: 'List files',
-  description:
-    'A page past the end is an empty list. Pages by `after` repeat and skip nothing while files come and go.',
-  querystring: ListQuery,
-  ...answers(200, 'One page of the list', FileList),
-})
-
 const positionOf = ({ path, size, updatedAt }: SortedFile) => ({ path, size, updatedAt })
 
 export const UsageQuery = z.strictObject({
   prefix: prefixQuery('only files below this directory'),
-})
-
-const listCategories = operation({
-  ...browsing,
-  operationId: 'listCategories',
-  summary: 'Count files by category, largest count first',
-  description: 'The category follows from the media type of a file.',
-  querystring: UsageQuery,
-  ...answers(200, 'The categories with at least one file', z.object({ categories: z.array(CategoryCount) })),
 })
 
 const maxDepth = 32
@@ -92,19 +66,33 @@ const TreeQuery = z.strictObject({
   }),
 })
 
-const getTree = operation({
-  ...browsing,
-  operationId: 'getTree',
-  summary: 'Show a directory with everything below it',
-  description:
-    'At most 10,000 nodes, breadth first. An unopened directory has `children: null`: request it with its path as `prefix`.',
-  querystring: TreeQuery,
-  ...answers(200, 'The directory and what lies below it', z.object({ tree: DirectoryNode })),
+const routes = operations({
+  shared: { access: 'viewer', folders: 'prefix', optionalSlash: true, tags: ['files'] },
+  listFiles: {
+    summary: 'List files',
+    description:
+      'A page past the end is an empty list. Pages by `after` repeat and skip nothing while files come and go.',
+    querystring: ListQuery,
+    ...answers(200, 'One page of the list', FileList),
+  },
+  listCategories: {
+    summary: 'Count files by category, largest count first',
+    description: 'The category follows from the media type of a file.',
+    querystring: UsageQuery,
+    ...answers(200, 'The categories with at least one file', z.object({ categories: z.array(CategoryCount) })),
+  },
+  getTree: {
+    summary: 'Show a directory with everything below it',
+    description:
+      'At most 10,000 nodes, breadth first. An unopened directory has `children: null`: request it with its path as `prefix`.',
+    querystring: TreeQuery,
+    ...answers(200, 'The directory and what lies below it', z.object({ tree: DirectoryNode })),
+  },
 })
 
 export function registerBrowseRoutes(app: App, { catalog, describe }: Dependencies) {
   const serializerCompiler = uncheckedJson
-  app.get('/api/files', { ...listFiles, serializerCompiler }, async (request, reply) => {
+  app.get('/api/files', { ...routes.listFiles, serializerCompiler }, async (request, reply) => {
     const { query } = request
     const list = await catalog.reads.list({ ...query, pageSize: query.page_size })
     return {
@@ -116,11 +104,11 @@ export function registerBrowseRoutes(app: App, { catalog, describe }: Dependenci
       next: nextOf(request, reply, list.next && positionOf(list.next)),
     }
   })
-  app.get('/api/files/categories', { ...listCategories, serializerCompiler }, async ({ query }) => {
+  app.get('/api/files/categories', { ...routes.listCategories, serializerCompiler }, async ({ query }) => {
     const found = await catalog.reads.usage(query.prefix)
     return { categories: found.categories.map(describeCategory) }
   })
-  app.get('/api/files/tree', getTree, async (request, reply) => {
+  app.get('/api/files/tree', routes.getTree, async (request, reply) => {
     const json = await catalog.reads.tree(request.query)
     if (!json) throw directoryNotFound(request.query.prefix)
     // The read worker serialized it: 10,000 nodes would block the event loop.

@@ -1,5 +1,5 @@
 import { type Caller, callerOf, hasRole } from '@domains-and-files/auth'
-import { type App, answers, operation } from '@domains-and-files/http'
+import { type App, answers, operations } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
@@ -19,14 +19,6 @@ interface Dependencies {
   catalog: Catalog
   store: BlobStore
 }
-
-// `move` and `delete` are no reserved names: other methods of these paths are about files.
-const changing = {
-  access: 'editor',
-  folders: 'handler',
-  otherMethods: '/api/files/*',
-  tags: ['files'],
-} as const
 
 // A thousand paths of 1,024 bytes in JSON, some of their characters escaped.
 const bodyLimit = 4_194_304
@@ -61,28 +53,6 @@ const moveErrors = [
 ]
 
 const Moved = z.object({ files_moved: z.int() })
-
-const moveFiles = operation({
-  ...changing,
-  operationId: 'moveFiles',
-  summary: 'Move a file or a directory, all or nothing',
-  description:
-    'A directory is merged into an existing one. Records keep `created_at`; `updated_at` is the time of the move. More than 20,000 files are moved in slices, each whole.',
-  body: Move,
-  errors: moveErrors,
-  ...answers(200, 'Moved', Moved),
-})
-
-const moveFileBatch = operation({
-  ...changing,
-  operationId: 'moveFileBatch',
-  summary: 'Move several files or directories, all or nothing',
-  description:
-    'One change of up to 20,000 files. A 409 because of existing files names them in `paths`. Files that are stored in one of the directories meanwhile stay there.',
-  body: z.strictObject({ moves: z.array(Move).min(1).max(maxFiles) }).meta({ id: 'MoveBatch' }),
-  errors: [...moveErrors, errors.duplicatePath(file.path), errors.treeTooLarge('20000 files')],
-  ...answers(200, 'Moved', Moved),
-})
 
 function readMove(caller: Caller, { from, to, overwrite = false }: z.infer<typeof Move>) {
   const isDirectory = from.endsWith('/')
@@ -170,46 +140,64 @@ const Deletion = z
   })
   .meta({ id: 'Deletion', examples: [{ paths: [file.path] }] })
 
-const deleteFiles = operation({
-  ...changing,
-  operationId: 'deleteFiles',
-  summary: 'Delete several files or a directory, all or nothing',
-  description:
-    'Send either `paths` or `prefix`. After the response no GET returns the files. More than 20,000 files are deleted in slices, each whole; files that are stored meanwhile stay.',
-  body: Deletion,
-  errors: [
-    ...changeErrors,
-    errors.duplicatePath(file.path),
-    errors.fileNotFound(file.path),
-    errors.directoryNotFound('notes/old'),
-    errors.forgetNeedsAdmin(),
-  ],
-  ...answers(
-    200,
-    'Deleted',
-    z.object({
-      files_deleted: z.int(),
-      bytes_freed: z.int().meta({
-        description:
-          'of contents that no other file has; they leave the disk when the history does not need them any more',
+const routes = operations({
+  // `move` and `delete` are no reserved names: other methods of these paths are about files.
+  shared: { access: 'editor', folders: 'handler', tags: ['files'], otherMethods: '/api/files/*' },
+  moveFiles: {
+    summary: 'Move a file or a directory, all or nothing',
+    description:
+      'A directory is merged into an existing one. Records keep `created_at`; `updated_at` is the time of the move. More than 20,000 files are moved in slices, each whole.',
+    body: Move,
+    errors: moveErrors,
+    ...answers(200, 'Moved', Moved),
+  },
+  moveFileBatch: {
+    summary: 'Move several files or directories, all or nothing',
+    description:
+      'One change of up to 20,000 files. A 409 because of existing files names them in `paths`. Files that are stored in one of the directories meanwhile stay there.',
+    body: z.strictObject({ moves: z.array(Move).min(1).max(maxFiles) }).meta({ id: 'MoveBatch' }),
+    errors: [...moveErrors, errors.duplicatePath(file.path), errors.treeTooLarge('20000 files')],
+    ...answers(200, 'Moved', Moved),
+  },
+  deleteFiles: {
+    summary: 'Delete several files or a directory, all or nothing',
+    description:
+      'Send either `paths` or `prefix`. After the response no GET returns the files. More than 20,000 files are deleted in slices, each whole; files that are stored meanwhile stay.',
+    body: Deletion,
+    errors: [
+      ...changeErrors,
+      errors.duplicatePath(file.path),
+      errors.fileNotFound(file.path),
+      errors.directoryNotFound('notes/old'),
+      errors.forgetNeedsAdmin(),
+    ],
+    ...answers(
+      200,
+      'Deleted',
+      z.object({
+        files_deleted: z.int(),
+        bytes_freed: z.int().meta({
+          description:
+            'of contents that no other file has; they leave the disk when the history does not need them any more',
+        }),
       }),
-    }),
-  ),
+    ),
+  },
 })
 
 export function registerBulkRoutes(app: App, dependencies: Dependencies) {
   const { catalog, store } = dependencies
-  app.post('/api/files/move', moveFiles, async (request) => {
+  app.post('/api/files/move', routes.moveFiles, async (request) => {
     const move = readMove(callerOf(request), request.body)
     const actor = actorOf(request)
     const moved = move.isDirectory ? catalog.moveDirectory(move, actor) : moveAll([move], actor, dependencies)
     return { files_moved: await moved }
   })
-  app.post('/api/files/move/batch', { ...moveFileBatch, bodyLimit }, async (request) => {
+  app.post('/api/files/move/batch', { ...routes.moveFileBatch, bodyLimit }, async (request) => {
     const moves = await readMoves(callerOf(request), request.body.moves, dependencies)
     return { files_moved: await moveAll(moves, actorOf(request), dependencies) }
   })
-  app.post('/api/files/delete', { ...deleteFiles, bodyLimit }, async (request) => {
+  app.post('/api/files/delete', { ...routes.deleteFiles, bodyLimit }, async (request) => {
     const [caller, actor] = [callerOf(request), actorOf(request)]
     const { paths: written = [], prefix, forget } = request.body
     if (forget && !hasRole(caller, 'admin')) throw errors.forgetNeedsAdmin()

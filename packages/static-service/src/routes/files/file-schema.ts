@@ -1,4 +1,4 @@
-import { Next, Pagination } from '@domains-and-files/http'
+import { eachAnswer, Next, Pagination } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import type { CategoryCount as Count } from '../../catalog/reads.ts'
@@ -7,7 +7,7 @@ import { nameOf, urlOf } from '../../files/file-path.ts'
 import { categories } from '../../files/media-type.ts'
 import { etagOf } from '../../rfc9110/conditional-requests.ts'
 import type { AccessRules } from '../../sharing/access-rules.ts'
-import { Path, Sha256, Size, Username } from '../openapi-examples.ts'
+import { file, Path, recordTag, Sha256, Size, Username } from '../openapi-examples.ts'
 
 // Files, directories and categories as the API describes them.
 
@@ -29,6 +29,15 @@ export const FileRecord = z
     updated_at: z.iso.datetime(),
   })
   .meta({ id: 'StoredFile' })
+
+const location = { description: 'URL of the record', example: `/api/files/${file.path}` }
+const stored = { headers: { location, ...recordTag }, body: FileRecord }
+
+/** Of the upload of one file. */
+export const storedAnswers = eachAnswer({
+  200: { description: 'Replaced: the record of the file', ...stored },
+  201: { description: 'Created: the record of the file', ...stored },
+})
 
 export const CategoryCount = z
   .object({ category: z.enum(categories), file_count: z.int(), total_size: z.int() })

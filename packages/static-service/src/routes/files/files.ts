@@ -1,4 +1,4 @@
-import { type App, answers, isCurrent, operation } from '@domains-and-files/http'
+import { type App, answers, eachAnswer, isCurrent, operations } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
@@ -41,39 +41,33 @@ export const FilePath = z.object({
   }),
 })
 
-const getFile = operation({
-  access: 'viewer',
-  folders: 'path',
-  operationId: 'getFile',
-  summary: 'Read the record of a file',
-  description: 'What is stored about it, not its bytes: those are at `/static/{path}`.',
-  tags: ['files'],
-  params: FilePath,
-  requestHeaders: ifNoneMatchHeader,
-  responses: {
-    200: { description: 'The record of the file', headers: recordTag },
-    304: { description: 'Not modified since the record of If-None-Match', headers: recordTag },
-  },
-  response: { 200: FileRecord, 304: z.undefined() },
-})
-
 function sendRecord(request: FastifyRequest, reply: FastifyReply, { etag, json }: CachedRecord) {
   reply.header('etag', etag).header('cache-control', 'private, no-cache')
   if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send()
   return reply.header('content-type', 'application/json; charset=utf-8').send(json)
 }
 
-const deleteFile = operation({
-  access: 'editor',
-  folders: 'path',
-  operationId: 'deleteFile',
-  summary: 'Delete a file',
-  description: 'After the response no GET returns the file.',
-  tags: ['files'],
-  params: FilePath,
-  requestHeaders: ifMatchHeader,
-  errors: [preconditionFailed(file.path)],
-  ...answers(204, 'Deleted'),
+const routes = operations({
+  shared: { access: 'viewer', folders: 'path', tags: ['files'] },
+  getFile: {
+    summary: 'Read the record of a file',
+    description: 'What is stored about it, not its bytes: those are at `/static/{path}`.',
+    params: FilePath,
+    requestHeaders: ifNoneMatchHeader,
+    ...eachAnswer({
+      200: { description: 'The record of the file', headers: recordTag, body: FileRecord },
+      304: { description: 'Not modified since the record of If-None-Match', headers: recordTag },
+    }),
+  },
+  deleteFile: {
+    access: 'editor',
+    summary: 'Delete a file',
+    description: 'After the response no GET returns the file.',
+    params: FilePath,
+    requestHeaders: ifMatchHeader,
+    errors: [preconditionFailed(file.path)],
+    ...answers(204, 'Deleted'),
+  },
 })
 
 export function registerFileRoutes(app: App, { catalog, describe, records }: Dependencies) {
@@ -85,7 +79,7 @@ export function registerFileRoutes(app: App, { catalog, describe, records }: Dep
   app.get(
     '/api/files/*',
     {
-      ...getFile,
+      ...routes.getFile,
       // After authorization, before validation: a URL without a query needs none, and the cache knows valid paths only.
       onRequest: (request, reply, done) => {
         const { url } = request
@@ -104,7 +98,7 @@ export function registerFileRoutes(app: App, { catalog, describe, records }: Dep
       return sendRecord(request, reply, record)
     },
   )
-  app.delete('/api/files/*', deleteFile, async (request, reply) => {
+  app.delete('/api/files/*', routes.deleteFile, async (request, reply) => {
     const path = readUrlPath(request.url, request.params['*'])
     const conditions = conditionsOf(request.headers)
     await catalog.writes.remove({ paths: [path], conditions, actor: actorOf(request) })

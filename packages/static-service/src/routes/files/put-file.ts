@@ -1,11 +1,11 @@
 import { readmit } from '@domains-and-files/auth'
-import { type App, bodyChunks, operation } from '@domains-and-files/http'
+import { type App, bodyChunks, eachAnswer, operations } from '@domains-and-files/http'
 import { z } from 'zod'
 import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
 import { readUrlPath } from '../../files/file-path.ts'
-import { file, fileTooLarge, storedAnswers, uploadConditions, uploadErrors } from '../openapi-examples.ts'
-import { FileRecord } from './file-schema.ts'
+import { file, fileTooLarge, uploadConditions, uploadErrors } from '../openapi-examples.ts'
+import { storedAnswers } from './file-schema.ts'
 import { FilePath } from './files.ts'
 import {
   conditionsOf,
@@ -35,35 +35,6 @@ const bytes = {
   body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
 }
 
-const putFile = operation({
-  access: 'editor',
-  folders: 'path',
-  operationId: 'putFile',
-  summary: 'Store the request body as a file',
-  description:
-    'The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The ETag of the response is that of the record; If-Match also accepts the quoted `sha256`.',
-  tags: ['files'],
-  params: FilePath,
-  requestHeaders: {
-    ...uploadConditions,
-    'content-digest': {
-      description: 'SHA-256 of the body (RFC 9530), checked before anything is stored',
-      example: `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
-    },
-  },
-  errors: [
-    ...uploadErrors,
-    errors.encodedSlash('notes/hello.txt'),
-    errors.digestMismatch('Content-Digest'),
-    errors.partialPut(),
-    errors.contentCodingNotSupported(),
-    fileTooLarge,
-  ],
-  responses: storedAnswers,
-  ...bytes,
-  response: { 200: FileRecord, 201: FileRecord },
-})
-
 const ContentPath = z.object({
   sha256: z
     .string()
@@ -74,31 +45,54 @@ const ContentPath = z.object({
 // A content replaces no file.
 const noPath = ''
 
-const putContent = operation({
-  access: 'editor',
-  folders: 'none',
-  operationId: 'putContent',
-  summary: 'Store a content that a manifest is going to name',
-  description:
-    'It is kept for a day without a file, for manifests of the same caller. The body is the content, of any type.',
-  tags: ['trees'],
-  params: ContentPath,
-  errors: [
-    errors.digestMismatch('its name'),
-    fileTooLarge,
-    errors.contentCodingNotSupported(),
-    errors.insufficientStorage(),
-    errors.quotaExceeded(10_737_418_240),
-  ],
-  responses: { 201: { description: 'Stored' }, 204: { description: 'It was stored already' } },
-  ...bytes,
-  response: { 201: z.undefined(), 204: z.undefined() },
+const routes = operations({
+  shared: { access: 'editor', folders: 'path', tags: ['files'] },
+  putFile: {
+    summary: 'Store the request body as a file',
+    description:
+      'The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The ETag of the response is that of the record; If-Match also accepts the quoted `sha256`.',
+    params: FilePath,
+    requestHeaders: {
+      ...uploadConditions,
+      'content-digest': {
+        description: 'SHA-256 of the body (RFC 9530), checked before anything is stored',
+        example: `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
+      },
+    },
+    errors: [
+      ...uploadErrors,
+      errors.encodedSlash('notes/hello.txt'),
+      errors.digestMismatch('Content-Digest'),
+      errors.partialPut(),
+      errors.contentCodingNotSupported(),
+      fileTooLarge,
+    ],
+    ...storedAnswers,
+    ...bytes,
+  },
+  putContent: {
+    folders: 'none',
+    summary: 'Store a content that a manifest is going to name',
+    description:
+      'It is kept for a day without a file, for manifests of the same caller. The body is the content, of any type.',
+    tags: ['trees'],
+    params: ContentPath,
+    errors: [
+      errors.digestMismatch('its name'),
+      fileTooLarge,
+      errors.contentCodingNotSupported(),
+      errors.insufficientStorage(),
+      errors.quotaExceeded(10_737_418_240),
+    ],
+    ...eachAnswer({ 201: { description: 'Stored' }, 204: { description: 'It was stored already' } }),
+    ...bytes,
+  },
 })
 
 /** PUT of files and contents, in the scope of `registerRawBodies`. */
 export function registerPutRoutes(app: App, dependencies: UploadDependencies) {
   const { store, catalog, limits } = dependencies
-  app.put('/api/files/*', putFile, async (request, reply) => {
+  app.put('/api/files/*', routes.putFile, async (request, reply) => {
     const { headers, url } = request
     const path = readUrlPath(url, request.params['*'])
     // Validates the headers before the first byte of the body.
@@ -112,7 +106,7 @@ export function registerPutRoutes(app: App, dependencies: UploadDependencies) {
     digests.end()
     return sendStored(reply, await storeFiles(request, [{ path, draft }], dependencies))
   })
-  app.put('/api/contents/:sha256', putContent, async (request, reply) => {
+  app.put('/api/contents/:sha256', routes.putContent, async (request, reply) => {
     await limits.checkLength(noPath, request.headers)
     await using draft = store.draft()
     const options = { count: limits.meter(noPath) }

@@ -1,5 +1,5 @@
 import { callerOf } from '@domains-and-files/auth'
-import { type App, answers, databaseProblem, HttpError, operation, validationFailed } from '@domains-and-files/http'
+import { type App, answers, databaseProblem, HttpError, operations, validationFailed } from '@domains-and-files/http'
 import multipart, { type Multipart } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -7,8 +7,8 @@ import type { StagedBlob } from '../../blobs/staging-file.ts'
 import * as errors from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
 import { requirePath } from '../callers.ts'
-import { file, fileTooLarge, storedAnswers, uploadConditions, uploadErrors } from '../openapi-examples.ts'
-import { FileRecord } from './file-schema.ts'
+import { file, fileTooLarge, uploadConditions, uploadErrors } from '../openapi-examples.ts'
+import { FileRecord, storedAnswers } from './file-schema.ts'
 import {
   type Arrival,
   checkDistinct,
@@ -31,61 +31,54 @@ const formErrors = [
   errors.contentCodingNotSupported(),
 ]
 
-const uploadFile = operation({
-  access: 'editor',
-  folders: 'handler',
-  operationId: 'uploadFile',
-  summary: 'Store one file',
-  description:
-    'Replaces an existing file; `If-None-Match: *` forbids that, `If-Match` allows it for one state of the file only. After the response the bytes are durable; a failed upload leaves nothing behind.',
-  tags: ['files'],
-  requestHeaders: uploadConditions,
-  errors: [...formErrors, fileTooLarge, errors.fileMissing('file'), errors.tooManyFiles(1)],
-  responses: storedAnswers,
-  consumes: ['multipart/form-data'],
-  body: z.any().meta({
-    type: 'object',
-    examples: [{ file: 'Hello, files\n', path: 'notes/' }],
-    required: ['file'],
-    properties: {
-      file: binary,
-      path: {
-        type: 'string',
-        examples: ['notes/'],
-        description: 'whole path, or a directory with a trailing slash; default: the file name',
+const routes = operations({
+  shared: { access: 'editor', folders: 'handler', tags: ['files'] },
+  uploadFile: {
+    summary: 'Store one file',
+    description:
+      'Replaces an existing file; `If-None-Match: *` forbids that, `If-Match` allows it for one state of the file only. After the response the bytes are durable; a failed upload leaves nothing behind.',
+    requestHeaders: uploadConditions,
+    errors: [...formErrors, fileTooLarge, errors.fileMissing('file'), errors.tooManyFiles(1)],
+    ...storedAnswers,
+    consumes: ['multipart/form-data'],
+    body: z.any().meta({
+      type: 'object',
+      examples: [{ file: 'Hello, files\n', path: 'notes/' }],
+      required: ['file'],
+      properties: {
+        file: binary,
+        path: {
+          type: 'string',
+          examples: ['notes/'],
+          description: 'whole path, or a directory with a trailing slash; default: the file name',
+        },
       },
-    },
-  }),
-  response: { 200: FileRecord, 201: FileRecord },
-})
-
-const uploadFiles = operation({
-  access: 'editor',
-  folders: 'handler',
-  operationId: 'uploadFiles',
-  summary: 'Store several files, all or none',
-  description:
-    'A file name may contain a relative directory, as browsers send it for a folder. Replaces existing files; `If-None-Match: *` forbids that, and the refusal names all that exist in `paths`.',
-  tags: ['files'],
-  requestHeaders: uploadConditions,
-  errors: [
-    ...formErrors,
-    fileTooLarge,
-    errors.fileMissing('files'),
-    errors.tooManyFiles(100),
-    errors.duplicatePath(file.path),
-  ],
-  consumes: ['multipart/form-data'],
-  body: z.any().meta({
-    type: 'object',
-    examples: [{ files: ['Hello, files\n'], path: 'notes' }],
-    required: ['files'],
-    properties: {
-      files: { type: 'array', items: binary },
-      path: { type: 'string', description: 'directory of all files', examples: ['notes'] },
-    },
-  }),
-  ...answers(201, 'The records in the order sent', z.object({ files: z.array(FileRecord) })),
+    }),
+  },
+  uploadFiles: {
+    summary: 'Store several files, all or none',
+    description:
+      'A file name may contain a relative directory, as browsers send it for a folder. Replaces existing files; `If-None-Match: *` forbids that, and the refusal names all that exist in `paths`.',
+    requestHeaders: uploadConditions,
+    errors: [
+      ...formErrors,
+      fileTooLarge,
+      errors.fileMissing('files'),
+      errors.tooManyFiles(100),
+      errors.duplicatePath(file.path),
+    ],
+    consumes: ['multipart/form-data'],
+    body: z.any().meta({
+      type: 'object',
+      examples: [{ files: ['Hello, files\n'], path: 'notes' }],
+      required: ['files'],
+      properties: {
+        files: { type: 'array', items: binary },
+        path: { type: 'string', description: 'directory of all files', examples: ['notes'] },
+      },
+    }),
+    ...answers(201, 'The records in the order sent', z.object({ files: z.array(FileRecord) })),
+  },
 })
 
 export async function registerUploadRoutes(app: App, dependencies: UploadDependencies) {
@@ -99,11 +92,11 @@ export async function registerUploadRoutes(app: App, dependencies: UploadDepende
     })
     const { maxBatchFiles: maxFiles } = dependencies
     const single = { field: 'file', maxFiles: 1, pathOf: singlePath }
-    scope.post('/api/files/upload', uploadFile, async (request, reply) =>
+    scope.post('/api/files/upload', routes.uploadFile, async (request, reply) =>
       sendStored(reply, await storeForm(request, single, dependencies)),
     )
     const batch = { field: 'files', maxFiles, pathOf: batchPath }
-    scope.post('/api/files/upload/batch', uploadFiles, async (request, reply) => {
+    scope.post('/api/files/upload/batch', routes.uploadFiles, async (request, reply) => {
       const { stored } = await storeForm(request, batch, dependencies)
       return reply.code(201).send({ files: stored.map(({ record }) => record) })
     })

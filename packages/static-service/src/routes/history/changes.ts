@@ -1,5 +1,5 @@
 import { callerOf } from '@domains-and-files/auth'
-import { type App, afterQuery, answers, longListSchema, operation, pageOf, pageQuery } from '@domains-and-files/http'
+import { type App, afterQuery, answers, longListSchema, operations, pageOf, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { type ChangeEntry, changeActions } from '../../catalog/changes/change-entry.ts'
@@ -66,35 +66,6 @@ export const describeChange = ({ requestId, isForgotten, ...rest }: ChangeEntry)
 
 export const forgottenIf = (isForgotten: boolean) => (isForgotten ? { forgotten: true as const } : {})
 
-const tags = ['history']
-
-const listChanges = operation({
-  access: 'viewer',
-  folders: 'prefix',
-  optionalSlash: true,
-  operationId: 'listChanges',
-  summary: 'List who changed which files, newest first',
-  description:
-    'Each request that changes files is one change. Callers limited to folders see those that changed nothing outside them.',
-  tags,
-  querystring: z.strictObject({
-    ...pageQuery(50, 200),
-    ...afterQuery(z.int().positive()),
-    prefix: prefixQuery('only changes of a file below this directory'),
-    by: z.string('must be given once').optional().meta({ description: 'only changes of this user' }),
-    action: z
-      .enum(changeActions, `must be one of ${changeActions.join(', ')}`)
-      .optional()
-      .meta({ description: 'only changes of this kind' }),
-    since: z.iso
-      .datetime({ offset: true, error: 'must be a time such as 2027-01-15T09:30:00Z' })
-      .transform((time) => new Date(time).toISOString())
-      .optional()
-      .meta({ description: 'only changes at this time or later' }),
-  }),
-  ...answers(200, 'One page of the list', longListSchema('changes', Change)),
-})
-
 const AtChange = z.object({
   id: z
     .string()
@@ -106,56 +77,74 @@ const AtChange = z.object({
     .meta({ ...ChangeId.meta() }),
 })
 
-const getChange = operation({
-  access: 'viewer',
-  folders: 'handler',
-  operationId: 'getChange',
-  summary: 'Read one change with its files',
-  description: 'A page of the files, by path. `before` null: new; `after` null: removed.',
-  tags,
-  params: AtChange,
-  querystring: z.strictObject({ ...pageQuery(50, 1000), ...afterQuery(z.string()) }),
-  errors: [errors.changeNotFound(change.id)],
-  ...answers(200, 'The change and a page of its files', Change.extend(longListSchema('files', ChangedFile).shape)),
-})
-
-const revertChange = operation({
-  access: 'editor',
-  folders: 'handler',
-  operationId: 'revertChange',
-  summary: 'Take back what one change did, and nothing else',
-  description:
-    'All or nothing; a change of its own, which can be reverted too. 409 `revert_conflict` names up to ten `paths` that were changed since. Needs no body.',
-  tags,
-  params: AtChange,
-  body: z
-    .strictObject({
-      overwrite: z
-        .boolean('must be true or false')
+const routes = operations({
+  shared: { access: 'viewer', folders: 'handler', tags: ['history'] },
+  listChanges: {
+    folders: 'prefix',
+    optionalSlash: true,
+    summary: 'List who changed which files, newest first',
+    description:
+      'Each request that changes files is one change. Callers limited to folders see those that changed nothing outside them.',
+    querystring: z.strictObject({
+      ...pageQuery(50, 200),
+      ...afterQuery(z.int().positive()),
+      prefix: prefixQuery('only changes of a file below this directory'),
+      by: z.string('must be given once').optional().meta({ description: 'only changes of this user' }),
+      action: z
+        .enum(changeActions, `must be one of ${changeActions.join(', ')}`)
         .optional()
-        .meta({ description: 'also files that were changed since; default: false' }),
-    })
-    .nullish()
-    .meta({ examples: [{ overwrite: true }] }),
-  errors: [
-    errors.changeNotFound(change.id),
-    errors.revertConflict(change.paths),
-    errors.historyGone(),
-    errors.pathConflict('notes'),
-    errors.insufficientStorage(),
-    errors.quotaExceeded(10_737_418_240),
-  ],
-  ...answers(200, 'The new change', Change),
+        .meta({ description: 'only changes of this kind' }),
+      since: z.iso
+        .datetime({ offset: true, error: 'must be a time such as 2027-01-15T09:30:00Z' })
+        .transform((time) => new Date(time).toISOString())
+        .optional()
+        .meta({ description: 'only changes at this time or later' }),
+    }),
+    ...answers(200, 'One page of the list', longListSchema('changes', Change)),
+  },
+  getChange: {
+    summary: 'Read one change with its files',
+    description: 'A page of the files, by path. `before` null: new; `after` null: removed.',
+    params: AtChange,
+    querystring: z.strictObject({ ...pageQuery(50, 1000), ...afterQuery(z.string()) }),
+    errors: [errors.changeNotFound(change.id)],
+    ...answers(200, 'The change and a page of its files', Change.extend(longListSchema('files', ChangedFile).shape)),
+  },
+  revertChange: {
+    access: 'editor',
+    summary: 'Take back what one change did, and nothing else',
+    description:
+      'All or nothing; a change of its own, which can be reverted too. 409 `revert_conflict` names up to ten `paths` that were changed since. Needs no body.',
+    params: AtChange,
+    body: z
+      .strictObject({
+        overwrite: z
+          .boolean('must be true or false')
+          .optional()
+          .meta({ description: 'also files that were changed since; default: false' }),
+      })
+      .nullish()
+      .meta({ examples: [{ overwrite: true }] }),
+    errors: [
+      errors.changeNotFound(change.id),
+      errors.revertConflict(change.paths),
+      errors.historyGone(),
+      errors.pathConflict('notes'),
+      errors.insufficientStorage(),
+      errors.quotaExceeded(10_737_418_240),
+    ],
+    ...answers(200, 'The new change', Change),
+  },
 })
 
 export function registerChangeRoutes(app: App, catalog: Catalog) {
-  app.get('/api/changes', listChanges, async (request, reply) => {
+  app.get('/api/changes', routes.listChanges, async (request, reply) => {
     const { page_size: pageSize, ...query } = request.query
     const { folders: within } = callerOf(request)
     const found = await catalog.reads.changes({ ...query, within, pageSize })
     return { changes: found.rows.map(describeChange), ...pageOf(request, reply, found) }
   })
-  app.get('/api/changes/:id', getChange, async (request, reply) => {
+  app.get('/api/changes/:id', routes.getChange, async (request, reply) => {
     const { id } = request.params
     const { after, page, page_size: pageSize } = request.query
     const { folders: within } = callerOf(request)
@@ -167,7 +156,7 @@ export function registerChangeRoutes(app: App, catalog: Catalog) {
       ...pageOf(request, reply, found),
     }
   })
-  app.post('/api/changes/:id/revert', revertChange, async (request) => {
+  app.post('/api/changes/:id/revert', routes.revertChange, async (request) => {
     const { overwrite = false } = request.body ?? {}
     const { id } = request.params
     const { folders: within } = callerOf(request)

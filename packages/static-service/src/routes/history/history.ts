@@ -6,7 +6,7 @@ import {
   answers,
   longListSchema,
   Next,
-  operation,
+  operations,
   Pagination,
   pageOf,
   pageQuery,
@@ -62,23 +62,6 @@ const State = z
   })
   .meta({ id: 'PathState' })
 
-const getHistory = operation({
-  access: 'viewer',
-  folders: 'handler',
-  optionalSlash: true,
-  operationId: 'getHistory',
-  summary: 'List every state of one path, newest first',
-  description: 'Also of a file that is deleted. Old contents may be kept no more.',
-  tags,
-  querystring: z.strictObject({
-    path: Path,
-    ...pageQuery(50, 200),
-    ...afterQuery(z.int().positive()),
-  }),
-  errors: [errors.invalidPath('a segment is empty'), errors.neverStored(file.path)],
-  ...answers(200, 'One page of the states', longListSchema('history', State)),
-})
-
 const describePathState = ({ file: state, isCurrent, isForgotten, ...rest }: PathState) => ({
   ...rest,
   sha256: state?.digest ?? null,
@@ -86,29 +69,6 @@ const describePathState = ({ file: state, isCurrent, isForgotten, ...rest }: Pat
   content_type: state?.contentType ?? null,
   is_current: isCurrent,
   ...forgottenIf(isForgotten),
-})
-
-const getPastContent = operation({
-  access: 'viewer',
-  folders: 'handler',
-  operationId: 'getPastContent',
-  summary: 'Download a file as it was after a change',
-  description: 'Whether the change touched the path or not. Ranges and conditions as under /static.',
-  tags,
-  querystring: z.strictObject({ path: Path, change: ChangeId }),
-  errors: [
-    errors.invalidPath('a segment is empty'),
-    errors.notThere(file.path, 4711),
-    errors.changeNotFound(4711),
-    errors.historyGone(),
-    errors.preconditionFailed(file.path),
-    errors.rangeNotSatisfiable(file.size),
-  ],
-  responses: {
-    200: { description: 'The bytes, with their content type', content: '*/*' },
-    206: { description: 'The selected ranges', content: '*/*' },
-    304: { description: 'The bytes are those of the condition' },
-  },
 })
 
 const VersionQuery = z.strictObject({
@@ -126,53 +86,90 @@ const showing = {
   errors: [errors.versionNotFound('1.4.0'), errors.historyGone()],
 } as const
 
-const listVersionFiles = operation({
-  ...showing,
-  operationId: 'listVersionFiles',
-  summary: 'List the files that a version shows',
-  description: 'As the list of files, by path, at the moment of the version.',
-  querystring: VersionQuery,
-  ...answers(200, 'One page of the list', FileList),
-})
-
-const compareVersions = operation({
-  ...showing,
-  operationId: 'compareVersions',
-  summary: 'List what differs between a version and another, or the current files',
-  description: 'By path: a page holds the three kinds together. `before` is the version of the URL, `after` the other.',
-  querystring: VersionQuery.extend({
-    to: z
-      .string('must be given once')
-      .default('current')
-      .meta({ description: 'name of the other version; `current`: the files as they are' }),
-  }),
-  ...answers(
-    200,
-    'One page of the differences',
-    z.object({
-      added: z.array(ChangedFile),
-      removed: z.array(ChangedFile).meta({ examples: [[]] }),
-      changed: z.array(ChangedFile).meta({ examples: [[]] }),
-      pagination: Pagination,
-      next: Next,
+const routes = operations({
+  shared: {},
+  getHistory: {
+    access: 'viewer',
+    folders: 'handler',
+    optionalSlash: true,
+    summary: 'List every state of one path, newest first',
+    description: 'Also of a file that is deleted. Old contents may be kept no more.',
+    tags,
+    querystring: z.strictObject({
+      path: Path,
+      ...pageQuery(50, 200),
+      ...afterQuery(z.int().positive()),
     }),
-  ),
+    errors: [errors.invalidPath('a segment is empty'), errors.neverStored(file.path)],
+    ...answers(200, 'One page of the states', longListSchema('history', State)),
+  },
+  getPastContent: {
+    access: 'viewer',
+    folders: 'handler',
+    summary: 'Download a file as it was after a change',
+    description: 'Whether the change touched the path or not. Ranges and conditions as under /static.',
+    tags,
+    querystring: z.strictObject({ path: Path, change: ChangeId }),
+    errors: [
+      errors.invalidPath('a segment is empty'),
+      errors.notThere(file.path, 4711),
+      errors.changeNotFound(4711),
+      errors.historyGone(),
+      errors.preconditionFailed(file.path),
+      errors.rangeNotSatisfiable(file.size),
+    ],
+    responses: {
+      200: { description: 'The bytes, with their content type', content: '*/*' },
+      206: { description: 'The selected ranges', content: '*/*' },
+      304: { description: 'The bytes are those of the condition' },
+    },
+  },
+  listVersionFiles: {
+    ...showing,
+    summary: 'List the files that a version shows',
+    description: 'As the list of files, by path, at the moment of the version.',
+    querystring: VersionQuery,
+    ...answers(200, 'One page of the list', FileList),
+  },
+  compareVersions: {
+    ...showing,
+    summary: 'List what differs between a version and another, or the current files',
+    description:
+      'By path: a page holds the three kinds together. `before` is the version of the URL, `after` the other.',
+    querystring: VersionQuery.extend({
+      to: z
+        .string('must be given once')
+        .default('current')
+        .meta({ description: 'name of the other version; `current`: the files as they are' }),
+    }),
+    ...answers(
+      200,
+      'One page of the differences',
+      z.object({
+        added: z.array(ChangedFile),
+        removed: z.array(ChangedFile).meta({ examples: [[]] }),
+        changed: z.array(ChangedFile).meta({ examples: [[]] }),
+        pagination: Pagination,
+        next: Next,
+      }),
+    ),
+  },
 })
 
 /** Routes of what was at a path, and of the files that versions show. */
 export function registerHistoryRoutes(app: App, { catalog, cache, describe }: Dependencies) {
-  app.get('/api/history', getHistory, async (request, reply) => {
+  app.get('/api/history', routes.getHistory, async (request, reply) => {
     const path = pathOf(request)
     const { page, page_size: pageSize, after } = request.query
     const found = await catalog.reads.states({ path, page, pageSize, after })
     if (found.total === 0) throw errors.neverStored(path)
     return { history: found.rows.map(describePathState), ...pageOf(request, reply, found) }
   })
-  app.get('/api/history/content', getPastContent, async (request, reply) => {
+  app.get('/api/history/content', routes.getPastContent, async (request, reply) => {
     const row = await catalog.reads.fileAt({ ...request.query, path: pathOf(request) })
     return sendPast(request, reply, { row, cache })
   })
-  app.get('/api/versions/:version/files', listVersionFiles, async (request, reply) => {
+  app.get('/api/versions/:version/files', routes.listVersionFiles, async (request, reply) => {
     const { page_size: pageSize, prefix: directory, ...query } = request.query
     const { changeId: change } = await requireVersion(catalog, request.params.version)
     const found = await catalog.reads.listAt({ ...query, pageSize, directory, change })
@@ -181,7 +178,7 @@ export function registerHistoryRoutes(app: App, { catalog, cache, describe }: De
       ...pageOf(request, reply, found),
     }
   })
-  app.get('/api/versions/:version/diff', compareVersions, async (request, reply) => {
+  app.get('/api/versions/:version/diff', routes.compareVersions, async (request, reply) => {
     const { page, page_size: pageSize, after, prefix: directory, to: name } = request.query
     const { changeId: from } = await requireVersion(catalog, request.params.version)
     const to = name === 'current' ? undefined : (await requireVersion(catalog, name)).changeId

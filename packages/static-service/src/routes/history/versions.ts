@@ -1,5 +1,14 @@
 import { callerOf } from '@domains-and-files/auth'
-import { type App, answers, isCurrent, listSchema, operation, pageQuery, paginate } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  eachAnswer,
+  isCurrent,
+  listSchema,
+  operations,
+  pageQuery,
+  paginate,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { VersionRow } from '../../catalog/tables.ts'
@@ -77,67 +86,47 @@ const Stats = z
   })
   .meta({ id: 'Stats' })
 
-const tags = ['versions']
-const reading = { access: 'viewer', folders: 'none', optionalSlash: true, tags } as const
-
-const createVersion = operation({
-  access: 'editor',
-  folders: 'none',
-  optionalSlash: true,
-  operationId: 'createVersion',
-  summary: 'Record a version',
-  description: 'A name for the current state of the files. Each name can be recorded once.',
-  tags,
-  body: NewVersion,
-  errors: [versionExists('1.4.0')],
-  ...answers(201, 'The recorded version, now the current one', VersionRecord),
-})
-
-const listVersions = operation({
-  ...reading,
-  operationId: 'listVersions',
-  summary: 'List the versions, newest first',
-  description: 'Changelogs are cut to 1 KiB.',
-  querystring: z.strictObject(pageQuery(50, 200)),
-  ...answers(200, 'One page of the list', listSchema(undefined, 'versions', ListedVersion)),
-})
-
-const getVersion = operation({
-  ...reading,
-  operationId: 'getVersion',
-  summary: 'Read one version with its whole changelog',
-  description: 'The list cuts long changelogs.',
-  params: z.object({ version: VersionName }),
-  errors: [versionNotFound('1.4.0')],
-  ...answers(200, 'The version', VersionRecord),
-})
-
-const getCurrentVersion = operation({
-  access: 'public',
-  optionalSlash: true,
-  operationId: 'getCurrentVersion',
-  summary: 'Read the newest version',
-  description: 'Public, and cacheable for a few seconds.',
-  tags,
-  requestHeaders: ifNoneMatchHeader,
-  errors: [noVersion()],
-  responses: {
-    200: { description: 'The newest version', headers: recordTag },
-    304: { description: 'Not modified since the version of If-None-Match', headers: recordTag },
+const routes = operations({
+  shared: { access: 'viewer', optionalSlash: true, folders: 'none', tags: ['versions'] },
+  createVersion: {
+    access: 'editor',
+    summary: 'Record a version',
+    description: 'A name for the current state of the files. Each name can be recorded once.',
+    body: NewVersion,
+    errors: [versionExists('1.4.0')],
+    ...answers(201, 'The recorded version, now the current one', VersionRecord),
   },
-  response: { 200: VersionRecord, 304: z.undefined() },
-})
-
-const getStats = operation({
-  access: 'viewer',
-  folders: 'prefix',
-  optionalSlash: true,
-  operationId: 'getStats',
-  summary: 'Storage statistics',
-  description: 'Counted while files change, so that reading them is cheap; below a `prefix` when they are read.',
-  tags,
-  querystring: UsageQuery,
-  ...answers(200, 'Files, bytes, categories and versions', Stats),
+  listVersions: {
+    summary: 'List the versions, newest first',
+    description: 'Changelogs are cut to 1 KiB.',
+    querystring: z.strictObject(pageQuery(50, 200)),
+    ...answers(200, 'One page of the list', listSchema(undefined, 'versions', ListedVersion)),
+  },
+  getVersion: {
+    summary: 'Read one version with its whole changelog',
+    description: 'The list cuts long changelogs.',
+    params: z.object({ version: VersionName }),
+    errors: [versionNotFound('1.4.0')],
+    ...answers(200, 'The version', VersionRecord),
+  },
+  getCurrentVersion: {
+    access: 'public',
+    summary: 'Read the newest version',
+    description: 'Public, and cacheable for a few seconds.',
+    requestHeaders: ifNoneMatchHeader,
+    errors: [noVersion()],
+    ...eachAnswer({
+      200: { description: 'The newest version', headers: recordTag, body: VersionRecord },
+      304: { description: 'Not modified since the version of If-None-Match', headers: recordTag },
+    }),
+  },
+  getStats: {
+    folders: 'prefix',
+    summary: 'Storage statistics',
+    description: 'Counted while files change, so that reading them is cheap; below a `prefix` when they are read.',
+    querystring: UsageQuery,
+    ...answers(200, 'Files, bytes, categories and versions', Stats),
+  },
 })
 
 export async function requireVersion(catalog: Catalog, name: string): Promise<VersionRow> {
@@ -148,7 +137,7 @@ export async function requireVersion(catalog: Catalog, name: string): Promise<Ve
 
 export function registerVersionRoutes(app: App, catalog: Catalog) {
   const bodyLimit = maxVersionBytes
-  app.post('/api/versions', { ...createVersion, bodyLimit }, async (request, reply) => {
+  app.post('/api/versions', { ...routes.createVersion, bodyLimit }, async (request, reply) => {
     const createdBy = callerOf(request).username
     const version = await catalog.writes.record({
       ...request.body,
@@ -157,7 +146,7 @@ export function registerVersionRoutes(app: App, catalog: Catalog) {
     })
     return reply.code(201).send(describeVersion(version))
   })
-  app.get('/api/versions', listVersions, async ({ query }) => {
+  app.get('/api/versions', routes.listVersions, async ({ query }) => {
     const { page, page_size: take } = query
     const versions = await catalog.reads.versions({ skip: (page - 1) * take, take })
     const { versions: total } = await catalog.totals()
@@ -169,7 +158,7 @@ export function registerVersionRoutes(app: App, catalog: Catalog) {
       pagination: paginate(query, total),
     }
   })
-  app.get('/api/versions/current', getCurrentVersion, async (request, reply) => {
+  app.get('/api/versions/current', routes.getCurrentVersion, async (request, reply) => {
     const newest = await catalog.newestVersion()
     if (!newest) throw noVersion()
     const etag = etagOf(newest)
@@ -177,10 +166,10 @@ export function registerVersionRoutes(app: App, catalog: Catalog) {
     if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
     return reply.send(describeVersion(newest))
   })
-  app.get('/api/versions/:version', getVersion, async ({ params }) =>
+  app.get('/api/versions/:version', routes.getVersion, async ({ params }) =>
     describeVersion(await requireVersion(catalog, params.version)),
   )
-  app.get('/api/versions/stats', getStats, async ({ query }) => {
+  app.get('/api/versions/stats', routes.getStats, async ({ query }) => {
     const usage = await catalog.reads.usage(query.prefix)
     return {
       total_files: usage.totalFiles,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { callerOf } from '@domains-and-files/auth'
-import { type App, type HeaderDoc, isCurrent, operation } from '@domains-and-files/http'
+import { type App, eachAnswer, type HeaderDoc, isCurrent, operations } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
@@ -75,30 +75,28 @@ const TreeFiles = z
   })
   .meta({ id: 'TreeFiles' })
 
-const getTree = operation({
-  access: 'viewer',
-  folders: 'handler',
-  operationId: 'getTreeFiles',
-  summary: 'Download a directory as one thing',
-  description:
-    'As `application/x-tar` (default), `application/zip` or `application/json`, by Accept. Reproducible to the byte: paths are sorted, and each file has its own time.',
-  tags: ['trees'],
-  params: TreePath,
-  querystring: z.strictObject({ at: At.optional() }),
-  requestHeaders: {
-    ...ifNoneMatchHeader,
-    accept: { description: 'The form of the tree', example: 'application/zip' },
+const routes = operations({
+  shared: { access: 'viewer', folders: 'handler', tags: ['trees'] },
+  getTreeFiles: {
+    summary: 'Download a directory as one thing',
+    description:
+      'As `application/x-tar` (default), `application/zip` or `application/json`, by Accept. Reproducible to the byte: paths are sorted, and each file has its own time.',
+    params: TreePath,
+    querystring: z.strictObject({ at: At.optional() }),
+    requestHeaders: {
+      ...ifNoneMatchHeader,
+      accept: { description: 'The form of the tree', example: 'application/zip' },
+    },
+    errors: [...treePathErrors, errors.directoryNotFound('site'), ...atErrors],
+    ...eachAnswer({
+      200: { description: 'The tree', headers: treeTag, content: '*/*', body: TreeFiles },
+      304: { description: 'Not modified since the tree of If-None-Match', headers: treeTag },
+    }),
   },
-  errors: [...treePathErrors, errors.directoryNotFound('site'), ...atErrors],
-  responses: {
-    200: { description: 'The tree', headers: treeTag, content: '*/*' },
-    304: { description: 'Not modified since the tree of If-None-Match', headers: treeTag },
-  },
-  response: { 200: TreeFiles, 304: z.undefined() },
 })
 
 export function registerGetTreeRoute(app: App, { catalog, store }: Dependencies) {
-  app.get('/api/trees/*', getTree, async (request, reply) => {
+  app.get('/api/trees/*', routes.getTreeFiles, async (request, reply) => {
     const directory = readTreePath(request)
     const { at } = request.query
     const change = at === undefined ? undefined : await catalog.reads.changeAt(at)

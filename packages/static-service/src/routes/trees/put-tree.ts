@@ -6,7 +6,7 @@ import {
   booleanQuery,
   describeIssue,
   malformedBody,
-  operation,
+  operations,
   textOf,
   toFaults,
   validationFailed,
@@ -66,50 +66,49 @@ const TreeResult = z
   })
   .meta({ id: 'TreeResult' })
 
-const putTree = operation({
-  access: 'editor',
-  folders: 'handler',
-  operationId: 'putTree',
-  summary: 'Make a directory exactly what the body is, in one step',
-  description:
-    'The body is one of: an archive (`tar`, also with gzip or zstd, or `zip`); a manifest `{ "files": { "path": { "sha256" } } }` of contents that are stored; `{ "from": "previews/pr-12/", "at" }`, another directory or the same, as it is or was. Its type is looked at, not believed. Readers of /static see all of the old tree or all of the new one. Equal files stay as they are.',
-  tags: ['trees'],
-  params: TreePath,
-  querystring: TreeQuery,
-  requestHeaders: {
-    'if-match': {
-      description: 'Only if the tree has this ETag',
-      example: treeTag.etag?.example ?? '',
+const routes = operations({
+  shared: { access: 'editor', folders: 'handler', tags: ['trees'] },
+  putTree: {
+    summary: 'Make a directory exactly what the body is, in one step',
+    description:
+      'The body is one of: an archive (`tar`, also with gzip or zstd, or `zip`); a manifest `{ "files": { "path": { "sha256" } } }` of contents that are stored; `{ "from": "previews/pr-12/", "at" }`, another directory or the same, as it is or was. Its type is looked at, not believed. Readers of /static see all of the old tree or all of the new one. Equal files stay as they are.',
+    params: TreePath,
+    querystring: TreeQuery,
+    requestHeaders: {
+      'if-match': {
+        description: 'Only if the tree has this ETag',
+        example: treeTag.etag?.example ?? '',
+      },
+      'if-none-match': { description: '`*`: only if there is no file yet', example: '*' },
     },
-    'if-none-match': { description: '`*`: only if there is no file yet', example: '*' },
+    errors: [
+      ...treePathErrors,
+      errors.invalidArchive('its name contains ..', '../notes'),
+      malformedBody('The body is not valid JSON'),
+      errors.contentCodingNotSupported(),
+      errors.directoryNotFound('previews/pr-12'),
+      errors.pathConflict('notes'),
+      ...atErrors,
+      errors.contentsMissing([file.sha256]),
+      errors.versionExists('1.4.0'),
+      errors.treeChanged('notes'),
+      errors.treeTooLarge('20000 files'),
+      errors.insufficientStorage(),
+      errors.quotaExceeded(10_737_418_240),
+    ],
+    consumes: ['application/x-tar', 'application/gzip', 'application/zstd', 'application/zip', 'application/json'],
+    body: z.any().meta({
+      type: 'string',
+      format: 'binary',
+      examples: ['{ "from": "previews/pr-12/" }'],
+    }),
+    ...answers(200, 'The tree is what the body is', TreeResult, treeTag),
   },
-  errors: [
-    ...treePathErrors,
-    errors.invalidArchive('its name contains ..', '../notes'),
-    malformedBody('The body is not valid JSON'),
-    errors.contentCodingNotSupported(),
-    errors.directoryNotFound('previews/pr-12'),
-    errors.pathConflict('notes'),
-    ...atErrors,
-    errors.contentsMissing([file.sha256]),
-    errors.versionExists('1.4.0'),
-    errors.treeChanged('notes'),
-    errors.treeTooLarge('20000 files'),
-    errors.insufficientStorage(),
-    errors.quotaExceeded(10_737_418_240),
-  ],
-  consumes: ['application/x-tar', 'application/gzip', 'application/zstd', 'application/zip', 'application/json'],
-  body: z.any().meta({
-    type: 'string',
-    format: 'binary',
-    examples: ['{ "from": "previews/pr-12/" }'],
-  }),
-  ...answers(200, 'The tree is what the body is', TreeResult, treeTag),
 })
 
 /** Route PUT /api/trees/{prefix}, in the scope of `registerRawBodies`. */
 export function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
-  app.put('/api/trees/*', putTree, async (request, reply) => {
+  app.put('/api/trees/*', routes.putTree, async (request, reply) => {
     const directory = readTreePath(request)
     const caller = callerOf(request)
     await using arrivals = new TreeArrivals({ ...dependencies, caller, directory })
