@@ -1,12 +1,10 @@
-import { type Auth, auth } from '@domains-and-files/auth'
+import { auth } from '@domains-and-files/auth'
 import { serveEvents } from '@domains-and-files/events'
 import { type App, createApp } from '@domains-and-files/http'
-import type { Sql } from '@domains-and-files/persistence'
 import packageJson from '../package.json' with { type: 'json' }
-import type { DomainList } from './domain-list/domain-list.ts'
 import { registerIntegrations } from './integrations/integrations.ts'
 import type { Ledger } from './ledger/ledger.ts'
-import { registerCacheMetrics, registerMetrics } from './metrics.ts'
+import { registerMetrics } from './metrics.ts'
 import type { RegistrarClient } from './registrar/client.ts'
 import { eventSource, registerChangeRoutes } from './routes/changes.ts'
 import { registerDomainRoutes } from './routes/domains.ts'
@@ -17,24 +15,13 @@ import { registerRrsetRoutes } from './routes/zone/rrsets.ts'
 import { registerRecordSearch } from './routes/zone/search-records.ts'
 import { registerZoneFileRoutes, registerZoneRoutes } from './routes/zone/zone.ts'
 import { limitToDomains } from './routes/zone/zone-request.ts'
-import type { Stores, Surroundings } from './storage.ts'
-import type { ZoneSweep } from './zones/zone-watch.ts'
-import type { ZoneWriter } from './zones/zone-writer.ts'
-
-export interface Dependencies extends Surroundings, Stores {
-  auth: Auth
-  registrar: RegistrarClient
-  domains: DomainList
-  outbox: Sql
-  zones: ZoneWriter
-  sweep: ZoneSweep
-}
+import type { Dependencies } from './storage.ts'
 
 /** The domain service's app with all routes, not listening yet. */
 export function buildApp(parts: Dependencies): Promise<App> {
-  const { config, registrar, domains, ledger, zones } = parts
+  const { config, registrar, ledger } = parts
   const { trustProxy, corsOrigin, connections } = config
-  registerMetrics({ ...parts, hashes: parts.auth.hashes })
+  registerMetrics(parts)
   return createApp(
     {
       about: {
@@ -61,22 +48,17 @@ export function buildApp(parts: Dependencies): Promise<App> {
       await app.register(auth, parts.auth)
       limitToDomains(app)
       addRateLimitHeaders(app, registrar)
-      const caches = registerDomainRoutes(app, {
-        registrar,
-        domains,
-        cacheTtlMs: config.cacheTtlMs,
-      })
-      registerCacheMetrics(parts.metrics, { ...caches, zones })
-      registerZoneRoutes(app, zones)
-      registerRecordRoutes(app, zones)
-      registerRrsetRoutes(app, zones)
-      registerRecordSearch(app, { domains, knownZones: ledger.knownZones })
-      await registerZoneFileRoutes(app, zones)
-      registerHistoryRoutes(app, { ledger, zones })
-      registerChangeRoutes(app, { ledger, zones })
+      registerDomainRoutes(app, parts)
+      registerZoneRoutes(app, parts)
+      registerRecordRoutes(app, parts)
+      registerRrsetRoutes(app, parts)
+      registerRecordSearch(app, parts)
+      await registerZoneFileRoutes(app, parts)
+      registerHistoryRoutes(app, parts)
+      registerChangeRoutes(app, parts)
       serveEvents(app, { ...parts, source: eventSource })
-      registerRegistrarRoutes(app, { ...parts, name: config.account.registrar })
-      await registerIntegrations(app, { ...parts, ...caches, tokens: parts.auth.apiTokens })
+      registerRegistrarRoutes(app, parts)
+      await registerIntegrations(app, parts)
     },
   )
 }

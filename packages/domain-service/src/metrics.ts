@@ -1,4 +1,3 @@
-import type { HashQueue } from '@domains-and-files/auth'
 import {
   createHistogram,
   type Metrics,
@@ -6,11 +5,7 @@ import {
   registerGauges,
   registerStorageGauges,
 } from '@domains-and-files/http'
-import type { Config } from './config.ts'
-import type { DomainList } from './domain-list/domain-list.ts'
-import type { Ledger } from './ledger/ledger.ts'
-import type { RegistrarClient } from './registrar/client.ts'
-import type { ZoneWriter } from './zones/zone-writer.ts'
+import type { Dependencies } from './storage.ts'
 
 // Metrics of this service. Label values come from short fixed lists, never from domains or usernames.
 
@@ -23,25 +18,16 @@ export const createCallHistogram = (metrics: Metrics | undefined) =>
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30],
   })
 
-interface MetricSources {
-  config: Config
-  metrics: Metrics | undefined
-  registrar: RegistrarClient
-  domains: DomainList
-  zones: ZoneWriter
-  ledger: Ledger
-  hashes: HashQueue
-}
-
-export function registerMetrics(sources: MetricSources) {
-  const { config, metrics, zones, ledger, hashes } = sources
-  registerRegistrarMetrics(sources)
-  registerDomainListMetrics(sources)
+export function registerMetrics(parts: Dependencies) {
+  const { config, metrics, zones, ledger, auth } = parts
+  registerRegistrarMetrics(parts)
+  registerDomainListMetrics(parts)
+  registerCacheMetrics(parts)
   const queued = 'Asynchronous changes that wait for their turn (queued), or for an admin after a restore (held)'
   registerGauges(metrics, {
     zone_writes_waiting: ['Zone writes queued for a batch', () => zones.queue.waiting],
     changes_queued: [queued, async () => ({ ...(await ledger.countQueued()) }), 'state'],
-    auth_hashes_waiting: ['Logins queued for password hashing', () => hashes.pendingCount],
+    auth_hashes_waiting: ['Logins queued for password hashing', () => auth.hashes.pendingCount],
   })
   const late = 'Late writes that overwrote newer changes and were repaired'
   const outside = 'Changes that were not made through this service, and were found by reading'
@@ -52,7 +38,7 @@ export function registerMetrics(sources: MetricSources) {
   registerStorageGauges(metrics, config)
 }
 
-function registerRegistrarMetrics({ metrics, registrar }: MetricSources) {
+function registerRegistrarMetrics({ metrics, registrar }: Dependencies) {
   const { quota } = registrar
   const byWindow = (figure: 'left' | 'limit') => () =>
     Object.fromEntries(quota.windows.state(quota.now()).map((each) => [each.window, each[figure]]))
@@ -69,7 +55,7 @@ function registerRegistrarMetrics({ metrics, registrar }: MetricSources) {
   })
 }
 
-function registerDomainListMetrics({ metrics, domains }: MetricSources) {
+function registerDomainListMetrics({ metrics, domains }: Dependencies) {
   const count = "Domains in the local copy of the account's list"
   const age = "Age of the local copy of the account's list; 0 before the first reading"
   const expiring = 'Domains of the local copy that expire within so many days'
@@ -81,14 +67,12 @@ function registerDomainListMetrics({ metrics, domains }: MetricSources) {
   })
 }
 
-interface CacheCounts {
-  counts: { hit: number; miss: number; stale: number }
-}
-
 /** Hits, misses and stale answers of each read cache, by its name. */
-export function registerCacheMetrics(metrics: Metrics | undefined, caches: Record<string, CacheCounts>) {
-  const byCache = (result: keyof CacheCounts['counts']) => () =>
-    Object.fromEntries(Object.entries(caches).map(([name, { counts }]) => [name, counts[result]]))
+function registerCacheMetrics({ metrics, infos, nameservers, zones }: Dependencies) {
+  const byCache = (result: 'hit' | 'miss' | 'stale') => () =>
+    Object.fromEntries(
+      Object.entries({ infos, nameservers, zones }).map(([name, { counts }]) => [name, counts[result]]),
+    )
   const stale = 'Reads served stale because the registrar failed'
   registerCounters(metrics, {
     domain_cache_hits_total: ['Reads served from the cache', byCache('hit'), 'cache'],

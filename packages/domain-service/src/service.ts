@@ -9,6 +9,8 @@ import { HistoryPruning } from './ledger/history-pruning.ts'
 import { recordRegistrarEvent } from './ledger/stored-change.ts'
 import { createCallHistogram } from './metrics.ts'
 import { RegistrarClient } from './registrar/client.ts'
+import { ResponseCache } from './registrar/response-cache.ts'
+import type { DomainInfo, Nameservers } from './registrar/responses.ts'
 import { openEmbeddedStorage, type Storage, type Surroundings } from './storage.ts'
 import { ZoneSweep } from './zones/zone-watch.ts'
 import { ZoneWriter } from './zones/zone-writer.ts'
@@ -85,9 +87,12 @@ async function openRegistry(storage: Storage, { findCaller }: Auth, { config, lo
     clock,
     log,
   })
+  const caching = registrar.cacheOptions(config.cacheTtlMs)
+  const infos = new ResponseCache<DomainInfo>(caching)
+  const nameservers = new ResponseCache<Nameservers>(caching)
   const isActive = () => storage.isActive()
   const sweep = new ZoneSweep({ ledger, registrar, domains, intervalMs, isActive, clock, log })
-  return { registrar, domains, zones, sweep }
+  return { registrar, domains, infos, nameservers, zones, sweep }
 }
 
 type Owned = Awaited<ReturnType<typeof openRegistry>> & { storage: Storage }

@@ -1,9 +1,11 @@
 import { join } from 'node:path'
+import type { Auth } from '@domains-and-files/auth'
 import type { Clock, Logger, Metrics } from '@domains-and-files/http'
 import { openDataDir, type Postgres, type Sql, SqliteSql } from '@domains-and-files/persistence'
 import { CallQuota } from './budget/call-quota.ts'
 import { LocalBudget } from './budget/local-budget.ts'
 import type { Config } from './config.ts'
+import type { DomainList } from './domain-list/domain-list.ts'
 import { DomainListStore } from './domain-list/list-store.ts'
 import { ChallengeStore } from './ledger/challenge-store.ts'
 import { GivenZones } from './ledger/given-zones.ts'
@@ -11,7 +13,12 @@ import { HostUpdates } from './ledger/host-updates.ts'
 import { Ledger } from './ledger/ledger.ts'
 import type { Leases } from './ledger/replicas/leases.ts'
 import { databaseName, migrations } from './ledger/schema.ts'
+import type { RegistrarClient } from './registrar/client.ts'
+import type { ResponseCache } from './registrar/response-cache.ts'
+import type { DomainInfo, Nameservers } from './registrar/responses.ts'
 import { WriteQueue, type WriteQueueOptions } from './zones/write-queue.ts'
+import type { ZoneSweep } from './zones/zone-watch.ts'
+import type { ZoneWriter } from './zones/zone-writer.ts'
 
 /** Stores that routes use. */
 export interface Stores {
@@ -42,6 +49,18 @@ export interface Surroundings {
   log: Logger
   clock: Clock
   metrics: Metrics | undefined
+}
+
+/** The parts of the service that routes are made of. */
+export interface Dependencies extends Surroundings, Stores {
+  auth: Auth
+  registrar: RegistrarClient
+  domains: DomainList
+  infos: ResponseCache<DomainInfo>
+  nameservers: ResponseCache<Nameservers>
+  outbox: Sql
+  zones: ZoneWriter
+  sweep: ZoneSweep
 }
 
 /**

@@ -1,23 +1,11 @@
 import { requireRrsetWrites } from '@domains-and-files/auth'
-import type { Clock, Logger, Timer } from '@domains-and-files/http'
+import type { Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { HostRecord, RecordKey } from '../dns/record.ts'
-import type { ChallengeStore, StoredChallenge } from '../ledger/challenge-store.ts'
-import type { Ledger, StoredChange } from '../ledger/ledger.ts'
-import type { ZoneWriter } from '../zones/zone-writer.ts'
+import type { StoredChallenge } from '../ledger/challenge-store.ts'
+import type { StoredChange } from '../ledger/ledger.ts'
 import type { HostName } from './host-name.ts'
-import type { RetryingWriter, WriteContext } from './retrying-writer.ts'
-
-interface Options {
-  zones: ZoneWriter
-  writer: RetryingWriter
-  store: ChallengeStore
-  ledger: Ledger
-  clock: Clock
-  /** Seconds after which a challenge that no client removed is removed. */
-  maxAgeSeconds: number
-  log: Logger
-}
+import type { IntegrationDependencies, WriteContext } from './retrying-writer.ts'
 
 /** Maximum difference between the clocks of this process and its database. */
 const maxSkewMs = 600_000
@@ -33,17 +21,19 @@ const sweepIntervalMs = 3_600_000
 
 /** TXT records of ACME challenges: set, removed, and swept when their client forgets them. */
 export class AcmeChallenges {
-  readonly #options: Options
+  readonly #dependencies: IntegrationDependencies
   #timer: Timer | undefined
 
-  constructor(options: Options) {
-    this.#options = options
+  constructor(dependencies: IntegrationDependencies) {
+    this.#dependencies = dependencies
   }
 
   /** Sweeps every hour; most forgotten challenges are removed before, together with another write. */
   start() {
-    this.#timer = this.#options.clock.setTimer(() => {
-      this.sweep().catch((error: unknown) => this.#options.log.warn({ err: error }, 'old ACME challenges not removed'))
+    this.#timer = this.#dependencies.clock.setTimer(() => {
+      this.sweep().catch((error: unknown) =>
+        this.#dependencies.log.warn({ err: error }, 'old ACME challenges not removed'),
+      )
       this.start()
     }, sweepIntervalMs)
   }
@@ -58,7 +48,7 @@ export class AcmeChallenges {
    */
   async present(host: HostName, value: string, context: WriteContext, { protocol, keep }: Setting) {
     requireRrsetWrites(context.caller, [{ name: host.name, type: 'TXT' }])
-    const { store, writer, clock } = this.#options
+    const { challenges: store, writer, clock } = this.#dependencies
     const { caller, requestId } = context
     const challenge = {
       domain: host.domain.name,
@@ -84,7 +74,7 @@ export class AcmeChallenges {
   /** Removes that value only, and only if a challenge added it. Idempotent. */
   async cleanUp(host: HostName, value: string, context: WriteContext) {
     requireRrsetWrites(context.caller, [{ name: host.name, type: 'TXT' }])
-    const { store, writer, zones } = this.#options
+    const { challenges: store, writer, zones } = this.#dependencies
     const at = { domain: host.domain.name, name: host.name }
     const challenge = (await store.list(at)).find((each) => each.value === value)
     await this.#sweepDomain(host.domain, value)
@@ -108,7 +98,7 @@ export class AcmeChallenges {
 
   async #outdated(challenge: StoredChallenge, keep: number): Promise<StoredChallenge[]> {
     const own = await Promise.all(
-      (await this.#options.store.list(challenge)).map(async (each) =>
+      (await this.#dependencies.challenges.list(challenge)).map(async (each) =>
         each.owner === challenge.owner && each.value !== challenge.value && (await this.#hasAdded(each))
           ? each
           : undefined,
@@ -125,7 +115,7 @@ export class AcmeChallenges {
     const filter = { domain, since: new Date(createdAt - maxSkewMs), sentOnly: true }
     let after: number | undefined
     do {
-      const page = await this.#options.ledger.list(filter, { page: 1, page_size: 100, after })
+      const page = await this.#dependencies.ledger.list(filter, { page: 1, page_size: 100, after })
       const isAdding = (change: StoredChange) =>
         change.request_id === requestId &&
         change.status === 'confirmed' &&
@@ -138,7 +128,7 @@ export class AcmeChallenges {
 
   // Queued before the client's write, it joins the same batch. Resolves once it is queued.
   async #sweepDomain(domain: Domain, except?: string) {
-    const { zones, log } = this.#options
+    const { zones, log } = this.#dependencies
     const expired = (await this.#expired()).filter((each) => each.domain === domain.name && each.value !== except)
     if (expired.length === 0) return
     const isOwn = await Promise.all(expired.map((each) => this.#hasAdded(each)))
@@ -162,15 +152,15 @@ export class AcmeChallenges {
   // A failure is harmless: the records are gone, and a row that stays costs one more sweep.
   async #forget(challenges: StoredChallenge[]) {
     try {
-      await this.#options.store.remove(challenges)
+      await this.#dependencies.challenges.remove(challenges)
     } catch (error) {
-      this.#options.log.warn({ err: error }, 'removed ACME challenges not forgotten')
+      this.#dependencies.log.warn({ err: error }, 'removed ACME challenges not forgotten')
     }
   }
 
   #expired(): Promise<StoredChallenge[]> {
-    const { store, clock, maxAgeSeconds } = this.#options
-    return store.before(clock.now() - maxAgeSeconds * 1000)
+    const { challenges, clock, config } = this.#dependencies
+    return challenges.before(clock.now() - config.acmeMaxAge * 1000)
   }
 }
 

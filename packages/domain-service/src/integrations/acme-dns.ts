@@ -1,29 +1,22 @@
 import { hash, randomBytes } from 'node:crypto'
-import { type ApiTokens, type Caller, callerOf, hasRole, Network } from '@domains-and-files/auth'
-import { type App, type Clock, HttpError, validationFailed } from '@domains-and-files/http'
+import { type Caller, callerOf, hasRole, Network } from '@domains-and-files/auth'
+import { type App, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { readDomain } from '../dns/domain-name.ts'
 import { validateName } from '../dns/record.ts'
+import type { Dependencies } from '../storage.ts'
 import type { AcmeChallenges } from './acme-challenges.ts'
-import { type DomainFinder, type HostName, locateHostName } from './host-name.ts'
+import { type HostName, locateHostName } from './host-name.ts'
 import { answerJsonError, anyCase, parseBody } from './json-protocol.ts'
 import { contextOf } from './retrying-writer.ts'
 
-interface Dependencies {
-  clock: Clock
-  challenges: AcmeChallenges
-  domains: DomainFinder
-  tokens: ApiTokens
-}
-
 /** The acme-dns protocol, which cert-manager, Caddy, lego and acme.sh speak. */
-export function registerAcmeDnsRoutes(scope: App, dependencies: Dependencies) {
-  const { challenges, clock } = dependencies
+export function registerAcmeDnsRoutes(scope: App, challenges: AcmeChallenges, parts: Dependencies) {
   const options = { schema: { hide: true }, errorHandler: answerJsonError(wordOf) }
   const update = { ...options, config: { access: 'editor', enforcesRecordLimits: true } } as const
   scope.post('/integrations/acme-dns/update', update, async (request) => {
-    const context = contextOf(request, clock)
+    const context = contextOf(request, parts)
     const { subdomain, txt } = parseBody(Update, request.body)
     const host = registeredHost(context.caller)
     if (!host || subdomain !== subdomainOf(host)) throw foreignSubdomain()
@@ -33,7 +26,7 @@ export function registerAcmeDnsRoutes(scope: App, dependencies: Dependencies) {
   })
   const register = { ...options, config: { access: 'editor' } } as const
   scope.post('/integrations/acme-dns/register', register, async (request, reply) => {
-    const registration = await registerName(request, dependencies)
+    const registration = await registerName(request, parts)
     return reply.code(201).header('cache-control', 'no-store').send(registration)
   })
 }
@@ -48,7 +41,7 @@ const Registration = anyCase(
 )
 
 /** Makes a token that is limited to the TXT records of one name. */
-async function registerName(request: FastifyRequest, { domains, tokens }: Dependencies) {
+async function registerName(request: FastifyRequest, { domains, auth }: Dependencies) {
   const caller = callerOf(request)
   if (caller.token) throw new HttpError(403, 'forbidden', 'An API token cannot register: log in')
   const { name, allowfrom } = parseBody(Registration, request.body)
@@ -57,7 +50,7 @@ async function registerName(request: FastifyRequest, { domains, tokens }: Depend
   const message = host.name.startsWith('*') ? 'must not be a wildcard' : validateName(host.name, host.domain.name)
   if (message) throw validationFailed([{ path: '/name', message }])
   const fulldomain = fqdnOf(host)
-  const { text: password, token } = await tokens.create(caller, {
+  const { text: password, token } = await auth.apiTokens.create(caller, {
     name: tokenNameOf(fulldomain),
     domains: [host.domain.name],
     records: [{ name: host.name, types: ['TXT'] }],

@@ -1,17 +1,9 @@
 import { isIP, isIPv4 } from 'node:net'
 import { mayWriteRrset } from '@domains-and-files/auth'
-import { type App, type Clock, HttpError, requestProblem } from '@domains-and-files/http'
+import { type App, HttpError, requestProblem } from '@domains-and-files/http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import type { HostUpdates } from '../ledger/host-updates.ts'
-import { canonicalHostName, type DomainFinder, type HostName, locateHostName } from './host-name.ts'
-import { contextOf, type RetryingWriter, type WriteContext } from './retrying-writer.ts'
-
-interface Dependencies {
-  writer: RetryingWriter
-  domains: DomainFinder
-  hostUpdates: HostUpdates
-  clock: Clock
-}
+import { canonicalHostName, type HostName, locateHostName } from './host-name.ts'
+import { contextOf, type IntegrationDependencies, type WriteContext } from './retrying-writer.ts'
 
 interface Update {
   hosts: string[]
@@ -20,13 +12,10 @@ interface Update {
 }
 
 /** The dyndns2 protocol of ddclient, inadyn and home routers: one line of text per host, also for most errors. */
-export function registerDyndns2Routes(app: App, dependencies: Dependencies) {
+export function registerDyndns2Routes(app: App, parts: IntegrationDependencies) {
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     const update = readUpdate(request)
-    const text =
-      typeof update === 'string'
-        ? update
-        : await answerUpdate(update, contextOf(request, dependencies.clock), dependencies)
+    const text = typeof update === 'string' ? update : await answerUpdate(update, contextOf(request, parts), parts)
     return reply.type('text/plain').send(Buffer.from(text))
   }
   const options = {
@@ -65,9 +54,9 @@ const listOf = (value: unknown) =>
 async function answerUpdate(
   { hosts, addresses }: Update,
   context: WriteContext,
-  dependencies: Dependencies,
+  parts: IntegrationDependencies,
 ): Promise<string> {
-  const { domains, hostUpdates } = dependencies
+  const { domains, hostUpdates } = parts
   const { caller } = context
   if (!(await hostUpdates.add(caller.username, hosts))) return 'abuse'
   const located = await Promise.all(
@@ -78,7 +67,7 @@ async function answerUpdate(
     ),
   )
   const updates = await Promise.all(
-    located.map((host) => (typeof host === 'string' ? host : updateHost({ host, addresses }, context, dependencies))),
+    located.map((host) => (typeof host === 'string' ? host : updateHost({ host, addresses }, context, parts))),
   )
   return updates.join('\n')
 }
@@ -86,7 +75,7 @@ async function answerUpdate(
 async function updateHost(
   { host, addresses }: { host: HostName; addresses: string[] },
   context: WriteContext,
-  { writer }: Dependencies,
+  { writer }: IntegrationDependencies,
 ): Promise<string> {
   const mayWrite = (address: string) => mayWriteRrset(context.caller, host.name, typeOf(address))
   if (!addresses.every(mayWrite)) return '!yours'

@@ -1,5 +1,5 @@
 import { allowsDomain, type Caller, callerOf, requireRrsetWrites } from '@domains-and-files/auth'
-import { type App, type Clock, HttpError, validationFailed } from '@domains-and-files/http'
+import { type App, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Domain } from '../dns/domain-name.ts'
@@ -7,24 +7,13 @@ import type { EnsureEdit } from '../dns/edits/zone-edit.ts'
 import type { RecordInput } from '../dns/record.ts'
 import { recordTypeOf, recordTypes } from '../dns/record-types.ts'
 import { type Rrset, toRrsets } from '../dns/zone.ts'
-import type { DomainList } from '../domain-list/domain-list.ts'
-import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { locateHostName } from './host-name.ts'
 import { anyCase, moveFaults, parseBody } from './json-protocol.ts'
-import { contextOf, type RetryingWriter, type WriteContext } from './retrying-writer.ts'
-
-interface Dependencies {
-  zones: ZoneWriter
-  clock: Clock
-  writer: RetryingWriter
-  domains: DomainList
-  /** EXTERNAL_DNS_DOMAINS: the only domains to manage; undefined: all that the caller may see. */
-  only: string[] | undefined
-}
+import { contextOf, type IntegrationDependencies, type WriteContext } from './retrying-writer.ts'
 
 /** The webhook provider of external-dns. */
-export function registerExternalDnsRoutes(scope: App, dependencies: Dependencies) {
-  const webhook = new ExternalDnsWebhook(dependencies)
+export function registerExternalDnsRoutes(scope: App, parts: IntegrationDependencies) {
+  const webhook = new ExternalDnsWebhook(parts)
   const base = '/integrations/external-dns'
   const read = { config: { access: 'viewer' }, schema: { hide: true } } as const
   const negotiate = async (request: FastifyRequest, reply: FastifyReply) => {
@@ -37,7 +26,7 @@ export function registerExternalDnsRoutes(scope: App, dependencies: Dependencies
   const config = { access: 'editor', enforcesRecordLimits: true } as const
   const write = { ...read, config, bodyLimit: maxChangesBytes }
   scope.post(`${base}/records`, write, async (request, reply) => {
-    await webhook.apply(parseBody(Changes, request.body, { maxValues }), contextOf(request, dependencies.clock))
+    await webhook.apply(parseBody(Changes, request.body, { maxValues }), contextOf(request, parts))
     return reply.code(204).send()
   })
   const adjust = { ...read, bodyLimit: maxChangesBytes }
@@ -56,17 +45,18 @@ const send = (reply: FastifyReply, body: unknown) =>
   reply.type('application/external.dns.webhook+json;version=1').send(Buffer.from(JSON.stringify(body)))
 
 class ExternalDnsWebhook {
-  readonly #dependencies: Dependencies
+  readonly #dependencies: IntegrationDependencies
   /** When each zone was read last, by domain: under a scarce quota, the oldest is read first. */
   readonly #readAt = new Map<string, number>()
 
-  constructor(dependencies: Dependencies) {
+  constructor(dependencies: IntegrationDependencies) {
     this.#dependencies = dependencies
   }
 
   /** The domains to manage that the caller may see: of EXTERNAL_DNS_DOMAINS, or else of the account. */
   async domainsOf(caller: Caller): Promise<Domain[]> {
-    const { domains, only } = this.#dependencies
+    const { domains, config } = this.#dependencies
+    const { externalDnsDomains: only } = config
     const exact = only ?? caller.domains
     const names = exact?.every((name) => !name.startsWith('*')) ? exact : await this.#listed(caller)
     const visible = names.filter((name) => allowsDomain(caller, name))
@@ -120,7 +110,8 @@ class ExternalDnsWebhook {
   }
 
   async #locate(endpoint: Endpoint, { caller, pointer }: { caller: Caller; pointer: string }) {
-    const { domains, only } = this.#dependencies
+    const { domains, config } = this.#dependencies
+    const { externalDnsDomains: only } = config
     const host = await locateHostName(endpoint.dnsName, { domains, caller })
     if (!host || (only && !only.includes(host.domain.name))) {
       throw validationFailed([

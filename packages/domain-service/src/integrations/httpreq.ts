@@ -1,26 +1,22 @@
 import { hash } from 'node:crypto'
 import { callerOf } from '@domains-and-files/auth'
-import { type App, type Clock, HttpError, validationFailed } from '@domains-and-files/http'
+import { type App, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import type { Dependencies } from '../storage.ts'
 import type { AcmeChallenges } from './acme-challenges.ts'
-import { type DomainFinder, type HostName, locateHostName } from './host-name.ts'
+import { type HostName, locateHostName } from './host-name.ts'
 import { answerJsonError, anyCase, moveFaults, parseBody } from './json-protocol.ts'
 import { contextOf } from './retrying-writer.ts'
-
-interface Dependencies {
-  challenges: AcmeChallenges
-  domains: DomainFinder
-  clock: Clock
-}
 
 /**
  * The httpreq protocol of lego, which Traefik, acme.sh (`dns_acmeproxy`) and Caddy (`acmeproxy`) speak too: sets and
  * removes the TXT records of ACME DNS-01 challenges (RFC 8555, 8.4).
  */
-export function registerHttpreqRoutes(scope: App, { challenges, domains, clock }: Dependencies) {
+export function registerHttpreqRoutes(scope: App, challenges: AcmeChallenges, parts: Dependencies) {
+  const { domains } = parts
   const serve = (action: 'present' | 'cleanUp') => async (request: FastifyRequest) => {
-    const context = contextOf(request, clock)
+    const context = contextOf(request, parts)
     const { fqdn, value } = readChallenge(request.body)
     const host = await locateChallenge(fqdn, request)
     await challenges[action](host, value, context, { protocol: 'httpreq' }).catch(

@@ -1,5 +1,5 @@
 import { type Caller, callerOf } from '@domains-and-files/auth'
-import { type Clock, delay, HttpError } from '@domains-and-files/http'
+import { delay, HttpError } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import type { Domain } from '../dns/domain-name.ts'
 import { applyEdit } from '../dns/edits/apply-edit.ts'
@@ -7,10 +7,10 @@ import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import type { HostRecord } from '../dns/record.ts'
 import { etagOf, type Zone } from '../dns/zone.ts'
 import { registrarBusy } from '../errors.ts'
-import { type ChangeRequest, fromStoredProblem, type Ledger } from '../ledger/ledger.ts'
+import { type ChangeRequest, fromStoredProblem } from '../ledger/ledger.ts'
 import { visibleError } from '../routes/zone/zone-schema.ts'
+import type { Dependencies } from '../storage.ts'
 import { requestOf } from '../zones/write-queue.ts'
-import type { ZoneWriter } from '../zones/zone-writer.ts'
 
 /** The author of a write, for the ledger, and its time limit. */
 export interface WriteContext {
@@ -23,11 +23,16 @@ export interface WriteContext {
 }
 
 /** Call it first: work before the write counts towards the time that the client waits. */
-export const contextOf = (request: FastifyRequest, clock: Clock): WriteContext => ({
+export const contextOf = (request: FastifyRequest, { clock }: Dependencies): WriteContext => ({
   caller: callerOf(request),
   requestId: request.id,
   startedAt: clock.now(),
 })
+
+/** The parts of the service, and what writes for protocols. */
+export interface IntegrationDependencies extends Dependencies {
+  writer: RetryingWriter
+}
 
 interface Effect {
   added: HostRecord[]
@@ -35,12 +40,6 @@ interface Effect {
 }
 
 const nothing: Effect = { added: [], removed: [] }
-
-interface Options {
-  zones: ZoneWriter
-  ledger: Ledger
-  clock: Clock
-}
 
 const retryAfterSeconds = 15
 const pollMs = 500
@@ -52,11 +51,11 @@ const maxOfDomain = 100
  * the next attempt.
  */
 export class RetryingWriter {
-  readonly #options: Options
+  readonly #options: Pick<Dependencies, 'zones' | 'ledger' | 'clock'>
   /** Queued changes by domain, newest first, so that repeats do not queue them again. */
   readonly #queued = new Map<string, { id: number; write: ChangeRequest }[]>()
 
-  constructor(options: Options) {
+  constructor(options: Pick<Dependencies, 'zones' | 'ledger' | 'clock'>) {
     this.#options = options
   }
 

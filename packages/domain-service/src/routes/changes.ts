@@ -15,7 +15,7 @@ import { type DomainTold, domainEvents } from '../domain-list/list-store.ts'
 import { changeClosed, changeNotFound, changeNotQueued, changeOutdated, ownChange, ownProposal } from '../errors.ts'
 import { changeStatuses, type Ledger, type StoredChange } from '../ledger/ledger.ts'
 import { changeEvents, changeOf, registrarEvents } from '../ledger/stored-change.ts'
-import type { ZoneWriter } from '../zones/zone-writer.ts'
+import type { Dependencies } from '../storage.ts'
 import { Change, describeChange, setRetryAfter } from './change-schema.ts'
 import { withInstant } from './domains.ts'
 import { domainFailures, storedChange } from './openapi-examples.ts'
@@ -23,11 +23,6 @@ import { accepted, afterChange, ChangeId, DomainName } from './zone/zone-request
 
 const path = '/api/changes'
 const AtChange = z.strictObject({ id: ChangeId })
-
-interface Dependencies {
-  ledger: Ledger
-  zones: ZoneWriter
-}
 
 const HeldChanges = z
   .object({ count: z.int().meta({ description: 'how many changes waited' }) })
@@ -117,8 +112,8 @@ const routes = operations({
 })
 
 /** The routes of /api/changes, approvals included. */
-export function registerChangeRoutes(app: App, dependencies: Dependencies) {
-  const { ledger, zones } = dependencies
+export function registerChangeRoutes(app: App, parts: Dependencies) {
+  const { ledger, zones } = parts
   app.get(path, { ...routes.listChanges, serializerCompiler: uncheckedJson }, async (request, reply) => {
     const { page, page_size, after, since, ...filter } = request.query
     const caller = callerOf(request)
@@ -155,7 +150,7 @@ export function registerChangeRoutes(app: App, dependencies: Dependencies) {
   app.delete(`${path}/held`, held.cancelHeldChanges, async (request) => ({
     count: await ledger.endHold({ cancel: true, domains: callerOf(request).domains }),
   }))
-  registerApprovalRoutes(app, dependencies)
+  registerApprovalRoutes(app, parts)
 }
 
 /** POST /api/changes/{id}/approve and …/reject */

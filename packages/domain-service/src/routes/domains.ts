@@ -4,10 +4,8 @@ import { type ListQuery, listTypes, sortKeys } from '@domains-and-files/registra
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Domain } from '../dns/domain-name.ts'
-import type { DomainList } from '../domain-list/domain-list.ts'
-import type { RegistrarClient } from '../registrar/client.ts'
-import { ResponseCache } from '../registrar/response-cache.ts'
-import type { DomainInfo, Nameservers } from '../registrar/responses.ts'
+import type { ResponseCache } from '../registrar/response-cache.ts'
+import type { Dependencies } from '../storage.ts'
 import * as examples from './openapi-examples.ts'
 import { AtDomain, setAgeHeader, wantsFresh } from './zone/zone-request.ts'
 
@@ -122,12 +120,6 @@ const ListDomains = z
     }
   })
 
-interface DomainSources {
-  registrar: RegistrarClient
-  domains: DomainList
-  cacheTtlMs: number
-}
-
 const shared = { access: 'viewer', tags: ['domains'], requestHeaders: examples.takesFresh } as const
 
 const { listDomains } = operations({
@@ -156,10 +148,8 @@ const ofOne = operations({
   },
 })
 
-/** GET /api/domains, …/info and …/dns/nameservers. Returns the caches that they read through, for metrics. */
-export function registerDomainRoutes(app: App, { registrar, domains, cacheTtlMs }: DomainSources) {
-  const infos = new ResponseCache<DomainInfo>(registrar.cacheOptions(cacheTtlMs))
-  const nameservers = new ResponseCache<Nameservers>(registrar.cacheOptions(cacheTtlMs))
+/** GET /api/domains, …/info and …/dns/nameservers. */
+export function registerDomainRoutes(app: App, { registrar, domains, infos, nameservers }: Dependencies) {
   const path = '/api/domains'
   app.get(path, { ...listDomains, serializerCompiler: uncheckedJson }, async (request, reply) => {
     const { query } = request
@@ -187,7 +177,6 @@ export function registerDomainRoutes(app: App, { registrar, domains, cacheTtlMs 
     domain: request.params.domain.name,
     ...(await readCached(request, reply, nameservers, (domain) => registrar.nameservers(domain))),
   }))
-  return { infos, nameservers }
 }
 
 /** What the registrar says about the domain of the path; sets its age. */

@@ -14,7 +14,7 @@ import { z } from 'zod'
 import { toRecords, type Zone } from '../dns/zone.ts'
 import { changeNotFound, domainNotFound, revertConflict } from '../errors.ts'
 import type { ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
-import type { ZoneWriter } from '../zones/zone-writer.ts'
+import type { Dependencies } from '../storage.ts'
 import { describeEntry, HistoryEntry } from './change-schema.ts'
 import * as examples from './openapi-examples.ts'
 import { AtDomain, afterChange, ChangeId, writeQuery, writeZone, writing, zoneAnswers } from './zone/zone-request.ts'
@@ -34,11 +34,6 @@ const EntryWithZones = HistoryEntry.extend({ before: PastZone, after: PastZone }
 const AtEntry = AtDomain.extend({ id: ChangeId })
 
 const notFound = [domainNotFound(examples.domain), changeNotFound(7)]
-
-interface Dependencies {
-  ledger: Ledger
-  zones: ZoneWriter
-}
 
 const reads = operations({
   shared: { access: 'viewer', tags },

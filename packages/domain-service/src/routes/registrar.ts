@@ -1,9 +1,8 @@
 import { type App, answers, type HeaderDoc, operations } from '@domains-and-files/http'
 import { z } from 'zod'
 import { windowMs } from '../budget/call-windows.ts'
-import type { DomainList } from '../domain-list/domain-list.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
-import type { ZoneSweep } from '../zones/zone-watch.ts'
+import type { Dependencies } from '../storage.ts'
 
 const RegistrarState = z
   .object({
@@ -71,18 +70,11 @@ const { getRegistrar } = operations({
   },
 })
 
-interface Dependencies {
-  registrar: RegistrarClient
-  domains: DomainList
-  sweep: ZoneSweep
-  name: string
-}
-
 /** GET /api/registrar: the state of the account behind the service, for operators; it makes no call. */
-export function registerRegistrarRoutes(app: App, { registrar, domains, sweep, name }: Dependencies) {
+export function registerRegistrarRoutes(app: App, { config, registrar, domains, sweep }: Dependencies) {
   const { quota } = registrar
   app.get('/api/registrar', getRegistrar, async () => ({
-    registrar: name,
+    registrar: config.account.registrar,
     ...registrar.state(),
     budget: quota.windows.state(quota.now()).map(({ window, limit, left, nextFreeAt }) => ({
       window,

@@ -8,20 +8,11 @@ import {
   results,
 } from '@domains-and-files/registrar-sandbox/protocol'
 import { readDomain } from '../../dns/domain-name.ts'
-import type { DomainList } from '../../domain-list/domain-list.ts'
 import { domainNotFound } from '../../errors.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 import { ResponseCache } from '../../registrar/response-cache.ts'
-import type { DomainInfo, Nameservers, Element as RegistrarElement } from '../../registrar/responses.ts'
-import { type HostContext, readHosts, writeHosts, zoneOf } from './hosts.ts'
-
-/** A caller, and what the commands need. */
-export interface DoorContext extends HostContext {
-  domains: DomainList
-  registrar: RegistrarClient
-  infos: ResponseCache<DomainInfo>
-  nameservers: ResponseCache<Nameservers>
-}
+import type { Element as RegistrarElement } from '../../registrar/responses.ts'
+import { type DoorContext, readHosts, writeHosts, zoneOf } from './hosts.ts'
 
 interface Command {
   /** As the registrar spells it. */

@@ -1,10 +1,10 @@
-import type { ApiTokens, Caller } from '@domains-and-files/auth'
-import { type App, type Clock, delay, HttpError, receiveBody, requestProblem } from '@domains-and-files/http'
+import type { Caller } from '@domains-and-files/auth'
+import { type App, delay, HttpError, receiveBody, requestProblem } from '@domains-and-files/http'
 import { type Envelope, errors, Params, renderAnswer } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { registrarBusy } from '../../errors.ts'
-import type { WriteContext } from '../retrying-writer.ts'
-import { commandsOf, type DoorContext } from './commands.ts'
+import type { IntegrationDependencies } from '../retrying-writer.ts'
+import { commandsOf } from './commands.ts'
 
 const url = '/integrations/registrar/xml.response'
 const server = 'domain-service'
@@ -15,33 +15,27 @@ const maxFormBytes = 2 * 1024 * 1024
 // Several times those of a full zone.
 const maxParameters = 5_000
 
-interface Dependencies extends Omit<DoorContext, keyof WriteContext | 'isAwaited'> {
-  tokens: ApiTokens
-  clock: Clock
-}
-
 /**
  * The registrar's own XML API, for tools that know only that. A response is the registrar's envelope in HTTP 200, errors
  * included. Failures that may pass get HTTP 405, the registrar's status for too many requests.
  */
-export async function registerRegistrarDoor(app: App, dependencies: Dependencies) {
-  const { tokens, clock, registrar } = dependencies
-  const commands = commandsOf(registrar)
+export async function registerRegistrarDoor(app: App, parts: IntegrationDependencies) {
+  const commands = commandsOf(parts.registrar)
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     const params = paramsOf(request)
-    const caller = await authenticate(params, request, tokens)
+    const caller = await authenticate(params, request, parts)
     params.require('Command', errors.commandMissing)
     const command = commands.get(params.command)
     if (!command) throw commandUnknown()
     const { raw } = reply
     const isAwaited = () => !raw.writableEnded && !raw.destroyed
-    const context = { ...dependencies, caller, requestId: request.id, isAwaited }
+    const context = { ...parts, caller, requestId: request.id, isAwaited }
     const running = command.run(params, context).catch((error: unknown) => {
       const isUnknown = error instanceof HttpError && error.code === 'domain_not_found'
       throw (isUnknown && command.unknown?.(params.domain ?? '')) || error
     })
     running.catch(() => undefined) // After the time limit nobody waits for it.
-    const result = await Promise.race([running, delay(clock, maxWaitMs)])
+    const result = await Promise.race([running, delay(parts.clock, maxWaitMs)])
     if (!result) throw registrarBusy(retryAfterSeconds)
     return sendXml(reply, renderAnswer(envelopeOf(request, reply), result))
   }
@@ -89,8 +83,12 @@ function parseForm(text: string): URLSearchParams {
 const paramsOf = ({ url, body }: FastifyRequest) =>
   new Params(new URL(url, 'http://door').searchParams, body instanceof URLSearchParams ? body : [])
 
-async function authenticate(params: Params, request: FastifyRequest, tokens: ApiTokens): Promise<Caller> {
-  const caller = await tokens.verify(params.require('ApiKey', errors.keyRefused), request.ip)
+async function authenticate(
+  params: Params,
+  request: FastifyRequest,
+  { auth }: IntegrationDependencies,
+): Promise<Caller> {
+  const caller = await auth.apiTokens.verify(params.require('ApiKey', errors.keyRefused), request.ip)
   request.principal = caller
   return caller
 }

@@ -19,22 +19,18 @@ import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { defaultMxPref, defaultTtl, parseRow, type Row, toRow } from '../../dns/record.ts'
 import type { Zone } from '../../dns/zone.ts'
 import { domainNotFound } from '../../errors.ts'
-import type { Comparison, GivenZone, GivenZones, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
-import type { ZoneWriter } from '../../zones/zone-writer.ts'
-import type { RetryingWriter, WriteContext } from '../retrying-writer.ts'
+import type { Comparison, GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
+import type { IntegrationDependencies, WriteContext } from '../retrying-writer.ts'
 import { chooseGiven, differenceOf } from './merge.ts'
 
-/** A caller, and what the commands of zones need. */
-export interface HostContext extends WriteContext {
+/** A caller, and what the commands need. */
+export interface DoorContext extends WriteContext, IntegrationDependencies {
   /** Whether the client still waits for the answer. */
   isAwaited: () => boolean
-  zones: ZoneWriter
-  writer: RetryingWriter
-  givenZones: GivenZones
 }
 
 /** namecheap.domains.dns.getHosts: the records that the token may write; stores them as given, for `writeHosts`. */
-export async function readHosts(params: Params, { caller, zones, givenZones }: HostContext) {
+export async function readHosts(params: Params, { caller, zones, givenZones }: DoorContext) {
   const domain = zoneOf(params, caller)
   const to = { token: caller.id, domain: domain.name }
   const isChanging = await zones.hasPending(domain)
@@ -104,7 +100,7 @@ const describeRow = (row: Row, domain: string, spellings: ReturnType<typeof spel
 const maxWaitMs = 600_000
 
 /** namecheap.domains.dns.setHosts: carries out what the list changes in the zone that the client knows, as one change. */
-export async function writeHosts(params: Params, context: HostContext) {
+export async function writeHosts(params: Params, context: DoorContext) {
   const { caller, writer, givenZones, isAwaited } = context
   const domain = zoneOf(params, caller)
   if (!hasRole(caller, 'editor')) throw errors.domainNotEditable()
@@ -135,7 +131,7 @@ export async function writeHosts(params: Params, context: HostContext) {
 async function compareWithGiven(
   domain: Domain,
   submitted: KnownZone,
-  { caller, givenZones, zones }: HostContext,
+  { caller, givenZones, zones }: DoorContext,
 ): Promise<Partial<Comparison> & { id: number; base: KnownZone }> {
   const to = { token: caller.id, domain: domain.name }
   const choose = (given: GivenZone[]) => chooseGiven(given, submitted, domain.name)

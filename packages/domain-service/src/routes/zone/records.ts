@@ -5,7 +5,7 @@ import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { describeAddresses, recordTypes } from '../../dns/record-types.ts'
 import { toRecords } from '../../dns/zone.ts'
 import { recordExists, recordNotFound } from '../../errors.ts'
-import type { ZoneWriter } from '../../zones/zone-writer.ts'
+import type { Dependencies } from '../../storage.ts'
 import * as examples from '../openapi-examples.ts'
 import { EmailType, patchFields, type RequestOf, recordFields, takingRecords } from './record-input.ts'
 import { AtDomain, accepted, readAnswers, reading, readZone, writeZone, writing, zoneAnswers } from './zone-request.ts'
@@ -99,7 +99,7 @@ function patchOf({ params, body }: RequestOf<typeof routes.patchRecord>): ZoneEd
 }
 
 /** The routes of /api/domains/{domain}/dns/hosts/{type} and …/{id}. */
-export function registerRecordRoutes(app: App, zones: ZoneWriter) {
+export function registerRecordRoutes(app: App, { zones }: Dependencies) {
   app.post(path, takingRecords(routes.addRecord, additionOf), async (request, reply) => {
     return writeZone(request, reply, { zones, edit: additionOf(request) }, (result, answering) => {
       const [record] = result.added

@@ -5,7 +5,7 @@ import type { NamedRrset, ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { ownerOf } from '../../dns/record.ts'
 import { findRrset, toRrsets } from '../../dns/zone.ts'
 import { rrsetNotFound } from '../../errors.ts'
-import type { ZoneWriter } from '../../zones/zone-writer.ts'
+import type { Dependencies } from '../../storage.ts'
 import * as examples from '../openapi-examples.ts'
 import { EmailType, RecordType, type RequestOf, recordFields, TypeFilter, takingRecords, text } from './record-input.ts'
 import { AtDomain, accepted, readAnswers, reading, readZone, writeZone, writing } from './zone-request.ts'
@@ -127,7 +127,7 @@ function requireSameRrset(
 }
 
 /** The routes of /api/domains/{domain}/dns/rrsets. */
-export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
+export function registerRrsetRoutes(app: App, { zones }: Dependencies) {
   app.get(collection, reads.listRrsets, async (request, reply) => {
     const { name, type } = request.query
     const isWanted = (rrset: NamedRrset) =>

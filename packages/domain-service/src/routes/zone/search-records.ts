@@ -4,8 +4,7 @@ import { type App, answers, operations, Pagination, pageQuery, paginate, slices 
 import { z } from 'zod'
 import type { HostRecord as Described } from '../../dns/record.ts'
 import { toRecords } from '../../dns/zone.ts'
-import type { DomainList } from '../../domain-list/domain-list.ts'
-import type { KnownZones } from '../../ledger/known-zones.ts'
+import type { Dependencies } from '../../storage.ts'
 import { record, zone } from '../openapi-examples.ts'
 import { TypeFilter } from './record-input.ts'
 import { DomainName } from './zone-request.ts'
@@ -43,13 +42,8 @@ const { searchRecords } = operations({
   },
 })
 
-interface Dependencies {
-  domains: DomainList
-  knownZones: KnownZones
-}
-
 /** GET /api/records. */
-export function registerRecordSearch(app: App, { domains, knownZones }: Dependencies) {
+export function registerRecordSearch(app: App, { domains, ledger }: Dependencies) {
   app.get('/api/records', searchRecords, async (request) => {
     const { query } = request
     const caller = callerOf(request)
@@ -64,7 +58,7 @@ export function registerRecordSearch(app: App, { domains, knownZones }: Dependen
       (query.domain ?? domain) === domain &&
       (isManaged.size === 0 || isManaged.has(domain)) &&
       allowsDomain(caller, domain)
-    for await (const { zone, readAt } of knownZones.select(isWanted)) {
+    for await (const { zone, readAt } of ledger.knownZones.select(isWanted)) {
       await nextSlice()
       const { domain } = zone
       const visible = visibleRecords(toRecords(zone), caller)

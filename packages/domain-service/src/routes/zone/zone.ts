@@ -11,7 +11,7 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { parseZoneFile, printZoneFile } from '../../dns/zone-file/zone-file.ts'
-import type { ZoneWriter } from '../../zones/zone-writer.ts'
+import type { Dependencies } from '../../storage.ts'
 import { patchFailures, record } from '../openapi-examples.ts'
 import { EmailType, patchFields, Records, type RequestOf, takingRecords, text } from './record-input.ts'
 import { AtDomain, readAnswers, reading, readZone, writeZone, writing, zoneAnswers } from './zone-request.ts'
@@ -108,7 +108,7 @@ function patchOf({ body }: RequestOf<typeof routes.patchZone>): ZoneEdit {
 }
 
 /** The routes of /api/domains/{domain}/dns/hosts that concern the whole zone. */
-export function registerZoneRoutes(app: App, zones: ZoneWriter) {
+export function registerZoneRoutes(app: App, { zones }: Dependencies) {
   app.get(path, { ...reads.getZone, serializerCompiler: serializeOnce }, (request, reply) =>
     readZone(request, reply, zones, (zone) => describeZone(zone)),
   )
@@ -123,7 +123,7 @@ export function registerZoneRoutes(app: App, zones: ZoneWriter) {
 const filePath = '/api/domains/:domain/dns/zonefile'
 
 /** The routes of /api/domains/{domain}/dns/zonefile, the only ones that take text/dns (RFC 4027), and nothing else. */
-export async function registerZoneFileRoutes(app: App, zones: ZoneWriter) {
+export async function registerZoneFileRoutes(app: App, { zones }: Dependencies) {
   const write = { ...routes.putZoneFile, bodyLimit: 1024 * 1024 }
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
