@@ -23,10 +23,10 @@ import { limitToFolders } from './routes/callers.ts'
 import { eventSource } from './routes/events.ts'
 import { registerBrowseRoutes } from './routes/files/browse.ts'
 import { registerBulkRoutes } from './routes/files/bulk-changes.ts'
-import { type DescribeFiles, fileDescriber } from './routes/files/file-schema.ts'
+import { fileDescriber } from './routes/files/file-schema.ts'
 import { createRecordCache, registerFileRoutes } from './routes/files/files.ts'
 import { registerPutRoutes, registerRawBodies } from './routes/files/put-file.ts'
-import { type UploadDependencies, UploadLimits } from './routes/files/store-files.ts'
+import { type FileDependencies, UploadLimits } from './routes/files/store-files.ts'
 import { registerUploadRoutes } from './routes/files/uploads.ts'
 import { registerChangeRoutes } from './routes/history/changes.ts'
 import { registerHistoryRoutes } from './routes/history/history.ts'
@@ -123,41 +123,33 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   serveEvents(app, { ...parts, outbox: catalog.database, source: eventSource, clock })
   limitToFolders(app)
   const base = config.publicBaseUrl
-  const uploads = uploadDependencies(parts, fileDescriber(rules, base))
-  const { describe } = uploads
-  await registerUploadRoutes(app, uploads)
-  await registerResumableRoutes(app, { ...uploads, uploads: parts.uploads })
+  const files: FileDependencies = {
+    ...{ store, catalog, cache },
+    limits: new UploadLimits({ catalog, maxBytes: config.maxUploadBytes, quotaBytes: config.catalog.quotaBytes }),
+    maxBatchFiles: config.maxBatchFiles,
+    trees: config.trees,
+    describe: fileDescriber(rules, base),
+    onStored: parts.compressor.enqueue,
+  }
+  await registerUploadRoutes(app, files)
+  await registerResumableRoutes(app, { ...files, uploads: parts.uploads })
   const records = createRecordCache(catalog, recordBytes)
   rules.onChange = () => records.invalidate('all')
-  registerBrowseRoutes(app, { catalog, describe })
-  registerFileRoutes(app, { catalog, describe, records })
-  registerBulkRoutes(app, { catalog, store })
+  registerBrowseRoutes(app, files)
+  registerFileRoutes(app, { ...files, records })
+  registerBulkRoutes(app, files)
   registerVersionRoutes(app, catalog)
   registerChangeRoutes(app, catalog)
-  registerGetTreeRoute(app, { catalog, store })
+  registerGetTreeRoute(app, files)
   registerAccessRoutes(app, rules)
-  registerHistoryRoutes(app, { catalog, cache, describe })
-  const limits = { uploads: uploads.limits, ...config.trees }
+  registerHistoryRoutes(app, files)
   await registerRawBodies(app, (scope) => {
-    registerPutRoutes(scope, uploads)
-    registerPutTreeRoute(scope, { ...uploads, limits })
+    registerPutRoutes(scope, files)
+    registerPutTreeRoute(scope, files)
   })
   registerLinkRoutes(app, { links, catalog, base })
   documentStaticRoute(app)
   registerCacheMetrics(parts.metrics, { ...cache.memory, records })
-}
-
-function uploadDependencies(
-  { config, catalog, store, compressor }: Dependencies,
-  describe: DescribeFiles,
-): UploadDependencies {
-  const {
-    maxBatchFiles,
-    maxUploadBytes: maxBytes,
-    catalog: { quotaBytes },
-  } = config
-  const limits = new UploadLimits({ catalog, maxBytes, quotaBytes })
-  return { store, catalog, limits, maxBatchFiles, describe, onStored: compressor.enqueue }
 }
 
 function report({ auth: { checks }, catalog, store, uploads }: Dependencies): HealthReport {

@@ -2,7 +2,7 @@ import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-file
 import multipart from '@fastify/multipart'
 import fastify from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
-import type { UploadDependencies } from '../../src/routes/files/store-files.ts'
+import type { FileDependencies } from '../../src/routes/files/store-files.ts'
 import { storeForm } from '../../src/routes/files/uploads.ts'
 import { boundary, writeForm } from '../support/start.ts'
 
@@ -16,7 +16,7 @@ async function failureOf(error: unknown): Promise<unknown> {
     throw error
   }
   const limits = { checkSize: () => undefined, meter: () => () => undefined }
-  const dependencies = { store: { draft }, limits } as unknown as UploadDependencies // Nothing else is reached.
+  const dependencies = { store: { draft }, limits } as unknown as FileDependencies // Nothing else is reached.
   app.post('/', async (request) => storeForm(request, rules, dependencies))
   let thrown: unknown
   app.setErrorHandler((failure, _request, reply) => {

@@ -11,17 +11,12 @@ import {
   wholeNumber,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { Catalog } from '../../catalog/catalog.ts'
 import { type SortedFile, sorts } from '../../catalog/list-query.ts'
 import { directoryNotFound } from '../../errors.ts'
 import { readDirectory } from '../../files/file-path.ts'
 import { categories } from '../../files/media-type.ts'
-import { CategoryCount, type DescribeFiles, DirectoryNode, describeCategory, FileList } from './file-schema.ts'
-
-interface Dependencies {
-  catalog: Catalog
-  describe: DescribeFiles
-}
+import { CategoryCount, DirectoryNode, describeCategory, FileList } from './file-schema.ts'
+import type { FileDependencies } from './store-files.ts'
 
 /** A directory in a query; the root is empty. */
 export const prefixQuery = (description: string) =>
@@ -90,7 +85,7 @@ const routes = operations({
   },
 })
 
-export function registerBrowseRoutes(app: App, { catalog, describe }: Dependencies) {
+export function registerBrowseRoutes(app: App, { catalog, describe }: FileDependencies) {
   const serializerCompiler = uncheckedJson
   app.get('/api/files', { ...routes.listFiles, serializerCompiler }, async (request, reply) => {
     const { query } = request

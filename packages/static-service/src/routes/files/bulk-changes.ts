@@ -1,8 +1,6 @@
 import { type Caller, callerOf, hasRole } from '@domains-and-files/auth'
 import { type App, answers, operations } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { BlobStore } from '../../blobs/blob-store.ts'
-import type { Catalog } from '../../catalog/catalog.ts'
 import type { Actor } from '../../catalog/changes/change-entry.ts'
 import { type DirectoryMove, type FileMove, isIntoItself, movedPath } from '../../catalog/changes/file-changes.ts'
 import type { Removed } from '../../catalog/changes/group.ts'
@@ -13,12 +11,7 @@ import { categoryOf } from '../../files/media-type.ts'
 import { actorOf, requireWrittenDirectory, requireWrittenPath } from '../callers.ts'
 import { file } from '../openapi-examples.ts'
 import { detectType } from '../trees/receive-tree.ts'
-import { checkDistinct } from './store-files.ts'
-
-interface Dependencies {
-  catalog: Catalog
-  store: BlobStore
-}
+import { checkDistinct, type FileDependencies } from './store-files.ts'
 
 // A thousand paths of 1,024 bytes in JSON, some of their characters escaped.
 const bodyLimit = 4_194_304
@@ -60,7 +53,7 @@ function readMove(caller: Caller, { from, to, overwrite = false }: z.infer<typeo
   return { from: end(caller, from), to: end(caller, to), overwrite, isDirectory }
 }
 
-async function readMoves(caller: Caller, written: z.infer<typeof Move>[], stores: Dependencies) {
+async function readMoves(caller: Caller, written: z.infer<typeof Move>[], stores: FileDependencies) {
   const moves: DirectoryMove[] = []
   for (const each of written) {
     const move = readMove(caller, each)
@@ -74,7 +67,7 @@ async function readMoves(caller: Caller, written: z.infer<typeof Move>[], stores
 }
 
 // Keeps files that are stored there meanwhile.
-async function movesBelow(move: DirectoryMove, { catalog }: Dependencies) {
+async function movesBelow(move: DirectoryMove, { catalog }: FileDependencies) {
   const { from: directory, overwrite } = move
   if (isIntoItself(move)) throw errors.moveIntoItself(move.to)
   const moves: DirectoryMove[] = []
@@ -91,7 +84,7 @@ async function movesBelow(move: DirectoryMove, { catalog }: Dependencies) {
 }
 
 // A new name may change the media type, which may depend on the first bytes.
-async function moveAll(moves: DirectoryMove[], actor: Actor, { catalog, store }: Dependencies): Promise<number> {
+async function moveAll(moves: DirectoryMove[], actor: Actor, { catalog, store }: FileDependencies): Promise<number> {
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
     const typed: FileMove[] = []
     for (const { from, to, overwrite } of moves) {
@@ -185,7 +178,7 @@ const routes = operations({
   },
 })
 
-export function registerBulkRoutes(app: App, dependencies: Dependencies) {
+export function registerBulkRoutes(app: App, dependencies: FileDependencies) {
   const { catalog, store } = dependencies
   app.post('/api/files/move', routes.moveFiles, async (request) => {
     const move = readMove(callerOf(request), request.body)

@@ -7,12 +7,10 @@ import { hasEncodedSlash, readUrlPath } from '../../files/file-path.ts'
 import { LruLoader } from '../../serving/content-stream.ts'
 import { actorOf } from '../callers.ts'
 import { file, ifMatchHeader, ifNoneMatchHeader, recordTag } from '../openapi-examples.ts'
-import { type DescribeFiles, FileRecord } from './file-schema.ts'
-import { conditionsOf } from './store-files.ts'
+import { FileRecord } from './file-schema.ts'
+import { conditionsOf, type FileDependencies } from './store-files.ts'
 
-interface Dependencies {
-  catalog: Catalog
-  describe: DescribeFiles
+interface Dependencies extends FileDependencies {
   records: RecordCache
 }
 

@@ -9,11 +9,11 @@ import { storedAnswers } from './file-schema.ts'
 import { FilePath } from './files.ts'
 import {
   conditionsOf,
+  type FileDependencies,
   refuseContentCoding,
   sendStored,
   stage,
   storeFiles,
-  type UploadDependencies,
 } from './store-files.ts'
 
 /** Routes whose handlers read bodies of any content type, but without a content coding, themselves. */
@@ -90,7 +90,7 @@ const routes = operations({
 })
 
 /** PUT of files and contents, in the scope of `registerRawBodies`. */
-export function registerPutRoutes(app: App, dependencies: UploadDependencies) {
+export function registerPutRoutes(app: App, dependencies: FileDependencies) {
   const { store, catalog, limits } = dependencies
   app.put('/api/files/*', routes.putFile, async (request, reply) => {
     const { headers, url } = request

@@ -6,10 +6,12 @@ import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { StagedBlob } from '../../blobs/staging-file.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { FileRow, NewFile } from '../../catalog/tables.ts'
+import type { Config } from '../../config.ts'
 import * as errors from '../../errors.ts'
 import { encodePath, nameOf } from '../../files/file-path.ts'
 import { categoryOf, contentTypeOf, typeByName } from '../../files/media-type.ts'
 import { type Conditions, holds, mustBeNew, readHttpDate } from '../../rfc9110/conditional-requests.ts'
+import type { ContentCache } from '../../serving/content-cache.ts'
 import { actorOf, requirePath } from '../callers.ts'
 import type { DescribedFile, DescribeFiles } from './file-schema.ts'
 
@@ -120,11 +122,15 @@ export async function stage(
   await draft.seal()
 }
 
-export interface UploadDependencies {
+/** What the routes of files, contents and trees use. */
+export interface FileDependencies {
   store: BlobStore
   catalog: Catalog
+  cache: ContentCache
   limits: UploadLimits
   maxBatchFiles: number
+  /** Maximum files of a tree, and bytes of all of them. */
+  trees: Config['trees']
   describe: DescribeFiles
   /** Called with each file after it was stored. */
   onStored: (row: FileRow) => void
@@ -166,7 +172,7 @@ export async function keepFiles(arrivals: Arrival[], uploadedBy: string): Promis
 export async function storeFiles(
   request: FastifyRequest,
   arrivals: Arrival[],
-  { catalog, describe, onStored }: Pick<UploadDependencies, 'catalog' | 'describe' | 'onStored'>,
+  { catalog, describe, onStored }: Pick<FileDependencies, 'catalog' | 'describe' | 'onStored'>,
   conditions = conditionsOf(request.headers),
 ): Promise<StoredFiles> {
   const caller = await readmit(request)

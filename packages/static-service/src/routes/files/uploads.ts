@@ -13,11 +13,11 @@ import {
   type Arrival,
   checkDistinct,
   conditionsOf,
+  type FileDependencies,
   refuseContentCoding,
   sendStored,
   stage,
   storeFiles,
-  type UploadDependencies,
 } from './store-files.ts'
 
 const binary = { type: 'string', format: 'binary' } as const
@@ -81,7 +81,7 @@ const routes = operations({
   },
 })
 
-export async function registerUploadRoutes(app: App, dependencies: UploadDependencies) {
+export async function registerUploadRoutes(app: App, dependencies: FileDependencies) {
   await app.register(async (scope) => {
     // Encapsulated: no other route accepts multipart bodies.
     await scope.register(multipart)
@@ -123,7 +123,7 @@ const batchPath = (name: string, path: string) => readPath(join(readDirectory(pa
  * @throws {HttpError} `malformed_body`, `validation_failed`, `file_missing`, `too_many_files`, or what `pathOf`, the limits
  *   and `storeFiles` throw.
  */
-export async function storeForm(request: FastifyRequest, rules: FormRules, dependencies: UploadDependencies) {
+export async function storeForm(request: FastifyRequest, rules: FormRules, dependencies: FileDependencies) {
   const { maxFiles } = rules
   // Rejects without reading if the length proves that one of the files is too large.
   const length = Number(request.headers['content-length'] ?? 0)
@@ -135,7 +135,7 @@ export async function storeForm(request: FastifyRequest, rules: FormRules, depen
   return await storeFiles(request, await form.receive(), dependencies)
 }
 
-type FormDependencies = UploadDependencies & { drafts: AsyncDisposableStack }
+type FormDependencies = FileDependencies & { drafts: AsyncDisposableStack }
 
 /** A form that arrives, its fields in any order, its files in bounded memory. */
 class UploadForm {

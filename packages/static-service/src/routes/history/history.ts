@@ -15,7 +15,6 @@ import {
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Catalog } from '../../catalog/catalog.ts'
 import { changeActions } from '../../catalog/changes/change-entry.ts'
 import type { PathState } from '../../catalog/history/past-files.ts'
 import type { FileRow } from '../../catalog/tables.ts'
@@ -28,16 +27,11 @@ import type { ContentCache } from '../../serving/content-cache.ts'
 import { joinPieces, openStream } from '../../serving/content-stream.ts'
 import { requireWrittenPath } from '../callers.ts'
 import { prefixQuery } from '../files/browse.ts'
-import { type DescribeFiles, FileList } from '../files/file-schema.ts'
+import { FileList } from '../files/file-schema.ts'
+import type { FileDependencies } from '../files/store-files.ts'
 import { file, Sha256, Size, Username, VersionName } from '../openapi-examples.ts'
 import { ChangedFile, ChangeId, describeChanged, Forgotten, forgottenIf } from './changes.ts'
 import { requireVersion } from './versions.ts'
-
-interface Dependencies {
-  catalog: Catalog
-  cache: ContentCache
-  describe: DescribeFiles
-}
 
 const tags = ['history']
 
@@ -157,7 +151,7 @@ const routes = operations({
 })
 
 /** Routes of what was at a path, and of the files that versions show. */
-export function registerHistoryRoutes(app: App, { catalog, cache, describe }: Dependencies) {
+export function registerHistoryRoutes(app: App, { catalog, cache, describe }: FileDependencies) {
   app.get('/api/history', routes.getHistory, async (request, reply) => {
     const path = pathOf(request)
     const { page, page_size: pageSize, after } = request.query

@@ -13,6 +13,7 @@ import { type OpenedTree, readTreePages, type TreeFile } from '../../catalog/lis
 import * as errors from '../../errors.ts'
 import { hasEncodedSlash, nameOf, readPath } from '../../files/file-path.ts'
 import { requireDirectory } from '../callers.ts'
+import type { FileDependencies } from '../files/store-files.ts'
 import { file, ifNoneMatchHeader, Sha256, Size } from '../openapi-examples.ts'
 
 export const TreePath = z.object({
@@ -53,11 +54,6 @@ export const treeTag: Record<string, HeaderDoc> = {
   },
 }
 
-interface Dependencies {
-  catalog: Catalog
-  store: BlobStore
-}
-
 const formats = {
   'application/x-tar': { extension: 'tar', write: writeTar },
   'application/zip': { extension: 'zip', write: writeZip },
@@ -95,7 +91,7 @@ const routes = operations({
   },
 })
 
-export function registerGetTreeRoute(app: App, { catalog, store }: Dependencies) {
+export function registerGetTreeRoute(app: App, { catalog, store }: FileDependencies) {
   app.get('/api/trees/*', routes.getTreeFiles, async (request, reply) => {
     const directory = readTreePath(request)
     const { at } = request.query

@@ -14,27 +14,17 @@ import {
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { isJsonObject, peek } from '../../archives/read-archive.ts'
-import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { TreeSource } from '../../catalog/changes/tree-changes.ts'
-import type { FileRow } from '../../catalog/tables.ts'
 import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
 import { actorOf, requireWrittenDirectory } from '../callers.ts'
-import { conditionsOf } from '../files/store-files.ts'
+import { conditionsOf, type FileDependencies } from '../files/store-files.ts'
 import { Change, describeChange } from '../history/changes.ts'
 import { NewVersion } from '../history/versions.ts'
 import { file } from '../openapi-examples.ts'
 import { At, atErrors, readTreePath, TreePath, treePathErrors, treeTag } from './get-tree.ts'
-import { TreeArrivals, type TreeLimits } from './receive-tree.ts'
-
-export interface TreeDependencies {
-  catalog: Catalog
-  store: BlobStore
-  limits: TreeLimits
-  /** Called with each file after it was stored. */
-  onStored: (row: FileRow) => void
-}
+import { TreeArrivals } from './receive-tree.ts'
 
 const TreeQuery = z
   .strictObject({
@@ -107,7 +97,7 @@ const routes = operations({
 })
 
 /** Route PUT /api/trees/{prefix}, in the scope of `registerRawBodies`. */
-export function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
+export function registerPutTreeRoute(app: App, dependencies: FileDependencies) {
   app.put('/api/trees/*', routes.putTree, async (request, reply) => {
     const directory = readTreePath(request)
     const caller = callerOf(request)
@@ -126,7 +116,7 @@ export function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
       isMerge: mode === 'merge',
       conditions: { ifMatch, ifNoneMatch },
       version: version === undefined ? undefined : { version, changelog, createdBy, requestId },
-      maxFiles: dependencies.limits.maxFiles,
+      maxFiles: dependencies.trees.maxFiles,
     })
     if (!isDryRun) for (const row of rows) dependencies.onStored(row)
     return reply.header('etag', etag).send({

@@ -5,20 +5,11 @@ import { type ArchiveEntry, type Body, readArchive } from '../../archives/read-a
 import { maxSmallBytes } from '../../blobs/blob-path.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { StagedBlob } from '../../blobs/staging-file.ts'
-import type { Catalog } from '../../catalog/catalog.ts'
 import type { NewFile } from '../../catalog/tables.ts'
 import { contentsMissing, invalidArchive, treeTooLarge } from '../../errors.ts'
 import { findPathFault, join, nameOf, parentOf } from '../../files/file-path.ts'
 import { categoryOf, contentTypeOf, headLength, typeByName } from '../../files/media-type.ts'
-import { keepFile, type UploadLimits } from '../files/store-files.ts'
-
-export interface TreeLimits {
-  /** Of one file. */
-  uploads: UploadLimits
-  maxFiles: number
-  /** Of all files. */
-  maxBytes: number
-}
+import { type FileDependencies, keepFile } from '../files/store-files.ts'
 
 /** The stored path of an entry of an archive; undefined: it is skipped. @throws {HttpError} `invalid_archive`. */
 function pathOf(directory: string, name: string, kind: ArchiveEntry['kind']): string | undefined {
@@ -40,10 +31,7 @@ const isSkipped = (name: string) =>
 
 type Arrival = Pick<NewFile, 'path'> & { draft: StagedBlob }
 
-interface Dependencies {
-  catalog: Catalog
-  store: BlobStore
-  limits: TreeLimits
+interface Dependencies extends FileDependencies {
   caller: Caller
   /** The root is empty. */
   directory: string
@@ -73,12 +61,13 @@ export class TreeArrivals implements AsyncDisposable {
    * @throws {HttpError} `invalid_archive`, `tree_too_large`, `file_too_large` or `insufficient_storage`.
    */
   async receive(body: Body): Promise<NewFile[]> {
-    const { maxBytes, maxFiles, uploads } = this.#dependencies.limits
+    const { limits, trees } = this.#dependencies
+    const { maxBytes, maxFiles } = trees
     const entries = readArchive(body, { maxBytes, maxFiles, spool: this.#spool })
     const batch: Arrival[] = []
     let [total, kept] = [0, 0]
     const check = (bytes: number) => {
-      uploads.checkSize(bytes)
+      limits.checkSize(bytes)
       if (total + bytes > maxBytes) throw treeTooLarge(`${maxBytes} bytes`)
     }
     for await (const { name, kind, size, content } of entries) {
@@ -128,7 +117,7 @@ export class TreeArrivals implements AsyncDisposable {
 
   /** The stored path of an entry; undefined: it is skipped. @throws {HttpError} `invalid_archive` or `tree_too_large`. */
   #enter(name: string, kind: ArchiveEntry['kind'] = 'file'): string | undefined {
-    const { directory, limits } = this.#dependencies
+    const { directory, trees } = this.#dependencies
     const path = pathOf(directory, name, kind)
     if (path === undefined) return undefined
     if (this.#paths.has(path)) throw invalidArchive('the name is there twice', name)
@@ -137,7 +126,7 @@ export class TreeArrivals implements AsyncDisposable {
       if (this.#paths.has(at)) throw invalidArchive('a directory of its name is a file', name)
       this.#directories.add(at)
     }
-    if (this.#paths.size === limits.maxFiles) throw treeTooLarge(`${limits.maxFiles} files`)
+    if (this.#paths.size === trees.maxFiles) throw treeTooLarge(`${trees.maxFiles} files`)
     this.#paths.add(path)
     return path
   }

@@ -6,10 +6,10 @@ import { encodePath } from '../../files/file-path.ts'
 import type { Upload, Uploads, UploadWriter } from '../../uploads/uploads.ts'
 import { requirePath } from '../callers.ts'
 import { registerRawBodies } from '../files/put-file.ts'
-import { storeFiles, type UploadDependencies } from '../files/store-files.ts'
+import { type FileDependencies, storeFiles } from '../files/store-files.ts'
 import * as tus from './tus-schemas.ts'
 
-type Dependencies = UploadDependencies & { uploads: Uploads }
+type Dependencies = FileDependencies & { uploads: Uploads }
 type Exchange = Dependencies & { request: FastifyRequest; reply: FastifyReply }
 
 /**
