@@ -1,3 +1,5 @@
+import { Probe } from '@domains-and-files/persistence'
+
 export interface GarbageOptions {
   /** Removes a blob unless it is in use; false: to be retried. */
   remove: (digest: string) => Promise<boolean>
@@ -7,59 +9,50 @@ export interface GarbageOptions {
 
 /** Collects blobs that may be unreferenced, and removes them in the background. */
 export class Garbage {
-  readonly #options: GarbageOptions
   readonly #found = new Set<string>()
   /** Blobs whose removal waits for a later attempt. */
   readonly postponed = new Set<string>()
-  #running: Promise<void> | undefined
-  #isFailing = false
-  #timer: NodeJS.Timeout | undefined
+  readonly #removing: Probe
+  readonly #timer = setInterval(() => {
+    const digests = [...this.postponed]
+    this.postponed.clear()
+    this.collect(digests)
+  }, retryMs).unref()
 
-  constructor(options: GarbageOptions) {
-    this.#options = options
+  constructor({ remove, onError: onLost }: GarbageOptions) {
+    this.#removing = new Probe({ check: () => this.#removeFound(remove), intervalMs: undefined, onLost })
   }
 
   /** Queues these blobs; the unreferenced ones are removed. */
   collect(digests: Iterable<string>): void {
     for (const digest of digests) this.#found.add(digest)
-    if (this.#found.size > 0) this.#running ??= this.#removeFound()
+    if (this.#found.size > 0) void this.#removing.run()
   }
 
+  /** Resolves when the blobs that were queued before have been removed, or wait for a later attempt. */
   async settle(): Promise<void> {
-    await this.#running
+    await this.#removing.run()
+    if (this.#found.size > 0) await this.#removing.run() // They were queued as the run ended.
   }
 
   /** Waits for running removals. The next start collects postponed digests. */
   async close(): Promise<void> {
-    clearTimeout(this.#timer)
-    await this.#running
-    clearTimeout(this.#timer)
+    clearInterval(this.#timer)
+    await this.#removing.close()
   }
 
-  async #removeFound() {
+  async #removeFound(remove: GarbageOptions['remove']) {
     while (this.#found.size > 0) {
       const digests: string[] = []
       for (const digest of this.#found) if (digests.push(digest) === maxRemovals) break
-      const ends = await Promise.allSettled(digests.map((digest) => this.#removeOne(digest)))
-      const failed = ends.find((end) => end.status === 'rejected')
-      if (failed && !this.#isFailing) this.#options.onError(failed.reason)
-      this.#isFailing = failed !== undefined
-      if (failed) break // On a full disk the others would fail as well.
+      const removed = digests.map(async (digest) => {
+        this.#found.delete(digest)
+        this.postponed.add(digest)
+        if (await remove(digest)) this.postponed.delete(digest)
+      })
+      const failed = (await Promise.allSettled(removed)).find((end) => end.status === 'rejected')
+      if (failed) throw failed.reason // On a full disk the others would fail as well.
     }
-    this.#running = undefined
-    if (this.#found.size + this.postponed.size === 0) return
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
-      const digests = [...this.postponed]
-      this.postponed.clear()
-      this.collect(digests)
-    }, retryMs).unref()
-  }
-
-  async #removeOne(digest: string) {
-    this.#found.delete(digest)
-    this.postponed.add(digest)
-    if (await this.#options.remove(digest)) this.postponed.delete(digest)
   }
 }
 

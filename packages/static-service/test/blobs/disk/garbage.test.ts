@@ -51,6 +51,20 @@ test('contents that may not be removed now are tried again without an error', as
   expect([removed.toSorted(), errors]).toEqual([digests.toSorted(), []])
 })
 
+test('contents that are queued at any moment of a run are removed when it has settled', async () => {
+  for (let turns = 0; turns < 20; turns += 1) {
+    const { garbage, removed } = open(() => true)
+    garbage.collect(['first'])
+    for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
+
+    garbage.collect(['second'])
+    await garbage.settle()
+
+    expect(removed).toEqual(['first', 'second'])
+    await garbage.close()
+  }
+})
+
 test('nothing is tried again after closing', async () => {
   const { garbage, removed, repair } = open(() => false)
   garbage.collect(digests)
