@@ -17,7 +17,7 @@ import { StagedBlob, StagingFile, StagingMemory } from '../staging-file.ts'
 import { blobDatabaseName } from './blob-database.ts'
 import { DiskSpace, type RoomOptions } from './disk-space.ts'
 import { BlobLeases, Garbage } from './garbage.ts'
-import { DurableDirectories, LargeBlobs, listFiles, listShards, openDirectories } from './large-blobs.ts'
+import { type EnsureDirectory, ensureBelow, LargeBlobs, listFiles, listShards, openDirectories } from './large-blobs.ts'
 import { resumableFile } from './resumable-file.ts'
 import { SmallBlobs } from './small-blobs.ts'
 
@@ -52,12 +52,12 @@ export class FolderBlobStore implements BlobStore {
   /** For maintenance beside a running service: changes nothing. */
   static openReader(dataDir: string): FolderBlobStore {
     const options = { isReferenced: async () => true, onError: () => undefined, isReadOnly: true }
-    return new FolderBlobStore(dataDir, new DurableDirectories(dataDir), options)
+    return new FolderBlobStore(dataDir, ensureBelow(dataDir), options)
   }
 
   private constructor(
     dataDir: string,
-    directories: DurableDirectories,
+    ensureDirectory: EnsureDirectory,
     options: FolderBlobStoreOptions & { isReadOnly?: boolean },
   ) {
     this.#dataDir = dataDir
@@ -74,7 +74,7 @@ export class FolderBlobStore implements BlobStore {
       remove: (digest) => this.#leases.run(digest, () => this.#remove(digest)),
       onError: options.onError,
     })
-    this.#large = new LargeBlobs(dataDir, directories, this.small)
+    this.#large = new LargeBlobs(dataDir, ensureDirectory, this.small)
   }
 
   get verified(): VerifiedContents {
@@ -141,8 +141,8 @@ export class FolderBlobStore implements BlobStore {
   }
 
   async dropForm(digest: string, coding: CompressedCoding): Promise<void> {
-    if (await this.small.remove(digest, coding)) return
-    await this.#large.removeForm(digest, coding)
+    await this.small.removeForm(digest, coding)
+    await this.#large.remove(digest, [coding])
   }
 
   async forms(digest: string): Promise<CompressedCoding[]> {
@@ -240,19 +240,11 @@ export class FolderBlobStore implements BlobStore {
     if (await this.#options.isReferenced(digest)) return true
     // Checked after the references, never before: backUp() relies on this order.
     if (this.#options.isBackedUp?.()) return false
-    if (!(await this.#removeRows(digest))) await this.#large.remove(digest)
+    // Files first: on a full disk, they make the room that the database needs. A small blob has none.
+    if (this.small.sizeOf(digest, 'identity') === undefined) await this.#large.remove(digest)
+    await this.small.remove(digest)
     this.#space.reclaim()
     return true
-  }
-
-  async #removeRows(digest: string): Promise<boolean> {
-    try {
-      return await this.small.remove(digest)
-    } catch {
-      // On a full disk, a file that is unlinked makes the room that the database needs.
-      await this.#large.remove(digest)
-      return this.small.remove(digest)
-    }
   }
 
   #uploadFile(id: string) {

@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createDirectory, DataDirError, fsyncDirectory } from '@domains-and-files/persistence'
-import { type ContentCoding, compressedCodings } from '../../rfc9110/content-codings.ts'
+import type { ContentCoding } from '../../rfc9110/content-codings.ts'
 import { blobMode, blobPathOf, contentCodings, folderMode } from '../blob-path.ts'
 import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
 import type { StoredEntry } from '../blob-store.ts'
@@ -13,12 +13,12 @@ type Proofs = Pick<VerifiedContents, 'recordVerified'>
 /** Blobs and compressed forms of more than 32 KiB: files below `blobs`, named by digest. */
 export class LargeBlobs {
   readonly #dataDir: string
-  readonly #directories: DurableDirectories
+  readonly #ensureDirectory: EnsureDirectory
   readonly #proofs: Proofs
 
-  constructor(dataDir: string, directories: DurableDirectories, proofs: Proofs) {
+  constructor(dataDir: string, ensureDirectory: EnsureDirectory, proofs: Proofs) {
     this.#dataDir = dataDir
-    this.#directories = directories
+    this.#ensureDirectory = ensureDirectory
     this.#proofs = proofs
   }
 
@@ -59,13 +59,9 @@ export class LargeBlobs {
     }
   }
 
-  async removeForm(digest: string, coding: ContentCoding): Promise<void> {
-    await rm(this.#fileOf(digest, coding), { force: true })
-  }
-
-  async remove(digest: string): Promise<void> {
-    for (const coding of compressedCodings) await this.removeForm(digest, coding)
-    await this.removeForm(digest, 'identity')
+  /** Removes forms of a blob, or the blob with all its forms, itself last. */
+  async remove(digest: string, codings = [...contentCodings].reverse()): Promise<void> {
+    for (const coding of codings) await rm(this.#fileOf(digest, coding), { force: true })
   }
 
   async #isSound({ digest, size }: StoredBlob): Promise<boolean> {
@@ -76,10 +72,10 @@ export class LargeBlobs {
   // Fsyncs the directory in any case: a killed process may not have done so. No need to hash the file: its bytes were
   // just hashed, or just made.
   async #place(from: string | undefined, digest: string, coding: ContentCoding) {
-    const directory = await this.#directories.ensure('blobs', ...blobPathOf(digest).slice(0, 2))
     const file = this.#fileOf(digest, coding)
+    await this.#ensureDirectory(dirname(file))
     if (from) await rename(from, file)
-    await fsyncDirectory(directory)
+    await fsyncDirectory(dirname(file))
     const stamp = stampOf(await stat(file, { bigint: true }))
     this.#proofs.recordVerified({ digest, coding, stamp })
   }
@@ -90,15 +86,14 @@ export class LargeBlobs {
 }
 
 /** Creates the directories of a store where they are missing, and empties `tmp`. */
-export async function openDirectories(dataDir: string): Promise<DurableDirectories> {
+export async function openDirectories(dataDir: string): Promise<EnsureDirectory> {
   await createDirectory(dataDir)
-  const directories = new DurableDirectories(dataDir)
-  await directories.ensure('blobs')
-  await directories.ensure('uploads')
-  const tmp = await directories.ensure('tmp')
+  const ensure = ensureBelow(dataDir)
+  const tmp = join(dataDir, 'tmp')
+  for (const directory of [join(dataDir, 'blobs'), join(dataDir, 'uploads'), tmp]) await ensure(directory)
   for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true })
   await demandRename(dataDir)
-  return directories
+  return ensure
 }
 
 // Tries a rename: comparing device numbers is not enough, since renames fail between two mounts of one device.
@@ -121,30 +116,20 @@ async function demandRename(dataDir: string) {
 const separateFileSystems = (dataDir: string) =>
   `Cannot start: blobs and tmp in ${dataDir} are on different file systems: put all of DATA_DIR on one.`
 
+/** Creates a directory below the root, and its parents, where they are missing. */
+export type EnsureDirectory = (directory: string) => Promise<void>
+
 /**
- * Directories below a root, created on demand. `ensure` resolves once the entry of each is fsynced, for concurrent
- * callers too, and for a directory that existed: the process that created it may have been killed before the fsync.
+ * Resolves once the entry of each directory is fsynced, for concurrent callers too, and for a directory that existed: the
+ * process that created it may have been killed before the fsync.
  */
-export class DurableDirectories {
-  readonly #root: string
-  readonly #ensured = new Map<string, Promise<void>>()
-
-  constructor(root: string) {
-    this.#root = root
-  }
-
-  async ensure(...names: string[]): Promise<string> {
-    let directory = this.#root
-    for (const name of names) {
-      directory = join(directory, name)
-      const ensured = this.#ensured.get(directory) ?? create(directory)
-      this.#ensured.set(directory, ensured)
-      await ensured.catch((error) => {
-        this.#ensured.delete(directory)
-        throw error
-      })
-    }
-    return directory
+export function ensureBelow(root: string): EnsureDirectory {
+  const ensured = new Map([[root, Promise.resolve()]])
+  return function ensure(directory: string): Promise<void> {
+    const created = ensured.get(directory) ?? ensure(dirname(directory)).then(() => create(directory))
+    ensured.set(directory, created)
+    created.catch(() => ensured.delete(directory))
+    return created
   }
 }
 

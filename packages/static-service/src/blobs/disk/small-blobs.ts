@@ -17,8 +17,6 @@ export class SmallBlobs implements VerifiedContents {
   readonly #commits
   readonly #read
   readonly #size
-  readonly #digests
-  readonly #prefixAfter
   readonly #verified
   /** Verified files whose record is not yet committed. */
   readonly #recording = new Set<string>()
@@ -28,23 +26,14 @@ export class SmallBlobs implements VerifiedContents {
     const { database } = this.#sql
     database.pragma('query_only = 1') // From here on only the worker writes.
     this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), dataDir)
-    this.#commits = new GroupCommit<BlobCommand, boolean>(
+    this.#commits = new GroupCommit<BlobCommand, void>(
       (commands) => this.#worker.ask('commit', commands),
       () => true, // Other failures are outcomes of single commands.
     )
-    const ofKey = 'where digest = ? and coding = ?'
-    const one = <Value>(query: string) => database.prepare<[Buffer, number], Value>(`${query} ${ofKey}`).pluck()
+    const one = <Value>(query: string) => database.prepare<[string, number], Value>(`${query} where ${isKey}`).pluck()
     this.#read = one<Buffer>('select bytes from contents')
     this.#size = one<number>('select length(bytes) from contents')
     this.#verified = one<string>('select stamp from verified_files')
-    this.#digests = database
-      .prepare<[Buffer, Buffer], string>(
-        'select distinct lower(hex(digest)) from contents where digest between ? and ?',
-      )
-      .pluck()
-    this.#prefixAfter = database
-      .prepare<[Buffer], string>('select lower(hex(substr(min(digest), 1, 1))) from contents where digest > ?')
-      .pluck()
   }
 
   read(digest: string, coding: ContentCoding): Buffer | undefined {
@@ -56,17 +45,19 @@ export class SmallBlobs implements VerifiedContents {
   }
 
   digests(prefix: string): string[] {
-    return this.#digests.all(firstOf(prefix), lastOf(prefix))
+    const query = 'select distinct lower(hex(digest)) from contents where digest between unhex(?) and unhex(?)'
+    return this.#list(query, prefix.padEnd(64, '0'), prefix.padEnd(64, 'f'))
   }
 
+  /** The first bytes of all digests, from the index: one look-up each. */
   prefixes(): string[] {
-    const found: string[] = []
-    let next = this.#prefixAfter.get(Buffer.alloc(0))
-    while (next) {
-      found.push(next)
-      next = this.#prefixAfter.get(lastOf(next))
-    }
-    return found
+    const query = `with recursive found as (
+        select min(digest) digest from contents
+        union all
+        select (select min(digest) from contents where digest > unhex(hex(substr(found.digest, 1, 1)) || ?))
+        from found where digest is not null)
+      select lower(hex(substr(digest, 1, 1))) from found where digest is not null`
+    return this.#list(query, 'f'.repeat(62))
   }
 
   /**
@@ -85,14 +76,21 @@ export class SmallBlobs implements VerifiedContents {
     }
   }
 
-  /** Durable when it resolves. @throws a SQLite error, `SQLITE_FULL` among them. */
-  async store(digest: string, coding: ContentCoding, bytes: Uint8Array): Promise<void> {
-    await this.#commits.submit({ kind: 'store', digest, coding, bytes })
+  /** Replaces differing bytes: they are damaged. Durable when it resolves. @throws a SQLite error, such as `SQLITE_FULL`. */
+  store(digest: string, coding: ContentCoding, bytes: Uint8Array): Promise<void> {
+    return this.#commits.submit([[insert, ...keyOf(digest, coding), bytes]])
   }
 
-  /** Removes one coding of a blob, or all; returns whether that coding, or the blob itself, was here. */
-  remove(digest: string, coding?: ContentCoding): Promise<boolean> {
-    return this.#commits.submit({ kind: 'remove', digest, coding })
+  /** Removes a blob with its compressed forms, and what is recorded about its files. */
+  remove(digest: string): Promise<void> {
+    return this.#commits.submit([
+      ['delete from contents where digest = unhex(?)', digest],
+      ['delete from verified_files where digest = unhex(?)', digest],
+    ])
+  }
+
+  removeForm(digest: string, coding: ContentCoding): Promise<void> {
+    return this.#commits.submit([[`delete from contents where ${isKey}`, ...keyOf(digest, coding)]])
   }
 
   /** Whether a file has matched its digest, and has not changed since. */
@@ -106,7 +104,13 @@ export class SmallBlobs implements VerifiedContents {
     const name = nameOf(file)
     this.#recording.add(name)
     this.#commits
-      .submit({ kind: 'verified', ...file })
+      .submit([
+        [
+          'insert or replace into verified_files values (unhex(?), ?, ?)',
+          ...keyOf(file.digest, file.coding),
+          file.stamp,
+        ],
+      ])
       .catch(() => undefined)
       .finally(() => this.#recording.delete(name))
   }
@@ -126,15 +130,22 @@ export class SmallBlobs implements VerifiedContents {
     // Last, since only a writer can fold the WAL into the database.
     await this.#worker.close()
   }
+
+  #list(query: string, ...values: string[]) {
+    return this.#sql.database
+      .prepare<string[], string>(query)
+      .pluck()
+      .all(...values)
+  }
 }
 
 // Readers of the log finish within milliseconds; gives up after 5 s.
 const [maxTruncations, truncateMs] = [50, 100]
 
-const keyOf = (digest: string, coding: ContentCoding) =>
-  [Buffer.from(digest, 'hex'), contentCodings.indexOf(coding)] as const
+const isKey = 'digest = unhex(?) and coding = ?'
+const insert = `insert into contents (digest, coding, bytes) values (unhex(?), ?, ?)
+  on conflict do update set bytes = excluded.bytes where bytes <> excluded.bytes`
 
-const firstOf = (prefix: string) => Buffer.from(prefix.padEnd(64, '0'), 'hex')
-const lastOf = (prefix: string) => Buffer.from(prefix.padEnd(64, 'f'), 'hex')
+const keyOf = (digest: string, coding: ContentCoding) => [digest, contentCodings.indexOf(coding)] as const
 
 const nameOf = ({ digest, coding, stamp }: VerifiedContent) => `${digest}.${coding}.${stamp}`
