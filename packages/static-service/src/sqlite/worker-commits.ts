@@ -72,7 +72,7 @@ const maxGroup = 64
 export async function commitEach<Command, Value>(
   commands: Command[],
   commit: (commands: Command[]) => Promise<Outcome<Value>[]>,
-  onFailure: (command: Command, error: unknown) => Promise<Outcome<Value>>,
+  onFailure: (command: Command, error: unknown) => Promise<Outcome<Value>> = async (_command, error) => ({ error }),
 ): Promise<Outcome<Value>[]> {
   try {
     return await commit(commands)

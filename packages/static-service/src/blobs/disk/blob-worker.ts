@@ -13,15 +13,12 @@ const sql = openBlobDatabase(String(workerData), 'write')
 const methods = {
   /** Durable when it resolves. */
   async commit(commands: BlobCommand[]) {
-    const outcomes = await commitEach(
-      commands,
-      (some) =>
-        sql.transaction(async (transaction) => {
-          for (const [text, ...values] of some.flat())
-            await transaction.run((rendered) => void Object.assign(rendered, { text, values }))
-          return some.map(() => ({ value: undefined }))
-        }),
-      async (_command, error) => ({ error }),
+    const outcomes = await commitEach(commands, (some) =>
+      sql.transaction(async (transaction) => {
+        for (const [text, ...values] of some.flat())
+          await transaction.run((rendered) => void Object.assign(rendered, { text, values }))
+        return some.map(() => ({ value: undefined }))
+      }),
     )
     return outcomes.map((outcome) => ('error' in outcome ? { error: toPlain(outcome.error) } : outcome))
   },

@@ -179,32 +179,24 @@ export class Bucket {
   }
 
   async #call<T>(operation: string, attempt: () => Promise<T>): Promise<T> {
+    const counts = this.counts[operation] ?? { calls: 0, failures: 0, seconds: 0 }
+    this.counts[operation] = counts
     for (let attempts = 1; ; attempts += 1) {
       const { systemClockOffset } = this.#client.config
+      const start = performance.now()
+      counts.calls += 1
       try {
-        return await this.#measure(operation, attempt)
+        return await attempt()
       } catch (error) {
+        counts.failures += 1
         // The store refuses requests of another time than its own, which the SDK takes from the response.
         const isSkewed = Math.abs(this.#client.config.systemClockOffset - systemClockOffset) > skewMs
         if (attempts >= maxAttempts || !(isSkewed || isTransient(error))) throw storageError(error)
-        // Jitter avoids synchronized retries.
-        await wait(attempts * 100 * (0.5 + Math.random()))
+      } finally {
+        counts.seconds += (performance.now() - start) / 1000
       }
-    }
-  }
-
-  async #measure<T>(operation: string, attempt: () => Promise<T>): Promise<T> {
-    const counts = this.counts[operation] ?? { calls: 0, failures: 0, seconds: 0 }
-    this.counts[operation] = counts
-    const start = performance.now()
-    counts.calls += 1
-    try {
-      return await attempt()
-    } catch (error) {
-      counts.failures += 1
-      throw error
-    } finally {
-      counts.seconds += (performance.now() - start) / 1000
+      // Jitter avoids synchronized retries.
+      await wait(attempts * 100 * (0.5 + Math.random()))
     }
   }
 }

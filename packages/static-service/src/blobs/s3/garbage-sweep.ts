@@ -1,14 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { type Postgres, Probe } from '@domains-and-files/persistence'
-import type { Bucket } from './bucket.ts'
+import type { ObjectOptions } from './object-uploads.ts'
 
-interface Dependencies {
-  postgres: Postgres
-  bucket: Bucket
-  /** Undefined: only `run` sweeps. */
-  intervalMs: number | undefined
-  onError: (error: unknown) => void
-}
+type Dependencies = Pick<ObjectOptions, 'postgres' | 'bucket' | 'onError'>
 
 interface Garbage {
   object_key: string
@@ -24,10 +18,10 @@ export class GarbageSweep {
   readonly #repeated: Probe
   deleted = 0
 
-  constructor(dependencies: Dependencies) {
-    const { intervalMs, onError: onLost } = dependencies
+  /** `intervalMs`: undefined: only `run` sweeps. */
+  constructor(dependencies: Dependencies, intervalMs: number | undefined) {
     this.#dependencies = dependencies
-    this.#repeated = new Probe({ check: () => this.#sweep(), intervalMs, onLost })
+    this.#repeated = new Probe({ check: () => this.#sweep(), intervalMs, onLost: dependencies.onError })
   }
 
   /** Sweeps until nothing is due. Reports errors instead of throwing them; the next run tries again. */

@@ -13,15 +13,17 @@ interface FileSlice {
   length: number
 }
 
-interface Dependencies {
+export interface ObjectOptions {
+  /** With `contentMigrations` applied. */
   postgres: Postgres
   bucket: Bucket
-  /** Seconds between the end of an object's use and its deletion. */
-  graceSeconds: number
   /** Prefix of all keys, without a trailing slash; may be empty. */
   prefix: string
-  /** Milliseconds after which an upload without a request has expired. */
-  lifetimeMs: number
+  /** Seconds for which an object outlives its last reference: longer than the longest download and backup. */
+  graceSeconds: number
+  /** Milliseconds after which an unfinished upload in several requests is garbage. */
+  uploadLifetimeMs?: number
+  /** Called with errors in the background; each operation is retried. */
   onError: (error: unknown) => void
 }
 
@@ -35,13 +37,13 @@ export interface UploadedObject extends StoredObject {
  * whose key is in no table could never be deleted.
  */
 export class ObjectUploads {
-  readonly #dependencies: Dependencies
+  readonly #options: ObjectOptions
   /** Limits the buffers of concurrent uploads. */
   readonly #memory = pLimit(maxBuffers)
   readonly #discards = new Set<Promise<void>>()
 
-  constructor(dependencies: Dependencies) {
-    this.#dependencies = dependencies
+  constructor(options: ObjectOptions) {
+    this.#options = options
   }
 
   /** Uploads bytes, or a file, of a blob or its compressed form; a large file in parts. */
@@ -64,8 +66,7 @@ export class ObjectUploads {
 
   /** Postpones the deletion of an object, unless it has begun, and records its multipart upload. */
   async renew({ key, uploadId }: Multipart): Promise<void> {
-    const { postgres } = this.#dependencies
-    await postgres.run(
+    await this.#options.postgres.run(
       sql`update static_service.garbage set upload_id = ${uploadId}, due_at = ${this.#due}
          where object_key = ${key} and ${isUnclaimed}`,
     )
@@ -81,7 +82,7 @@ export class ObjectUploads {
     { key, uploadId, parts }: Multipart & { parts: UploadedPart[] },
     { tail, size, number }: { tail: Buffer | null; size: number; number: number },
   ): Promise<StoredObject> {
-    const { bucket } = this.#dependencies
+    const { bucket } = this.#options
     await this.renew({ key, uploadId })
     // An earlier attempt may have finished it.
     const found = await bucket.head(key)
@@ -92,12 +93,12 @@ export class ObjectUploads {
   }
 
   open(object: StoredObject): ObjectReader {
-    return new ObjectReader(this.#dependencies.bucket, object)
+    return new ObjectReader(this.#options.bucket, object)
   }
 
   /** Has the object deleted after the grace, unless it was committed. */
   async discard(key: string): Promise<void> {
-    const { postgres, graceSeconds } = this.#dependencies
+    const { postgres, graceSeconds } = this.#options
     await postgres.run(
       sql`update static_service.garbage set due_at = least(due_at, ${dueIn(graceSeconds)})
          where object_key = ${key}`,
@@ -106,8 +107,8 @@ export class ObjectUploads {
 
   // Outlives the row of an upload, which expires after its last request: a slow part may still be arriving.
   get #due() {
-    const { lifetimeMs, graceSeconds } = this.#dependencies
-    return dueIn(lifetimeMs / 1000 + slowPartSeconds + graceSeconds)
+    const { uploadLifetimeMs = 0, graceSeconds } = this.#options
+    return dueIn(uploadLifetimeMs / 1000 + slowPartSeconds + graceSeconds)
   }
 
   async settle(): Promise<void> {
@@ -118,7 +119,7 @@ export class ObjectUploads {
     { key, size, sha256 }: { key: string; size: number; sha256: string },
     from: Buffer | string,
   ): Promise<string | undefined> {
-    const { bucket } = this.#dependencies
+    const { bucket } = this.#options
     if (typeof from !== 'string') return bucket.put(key, from, sha256)
     if (size > maxSingleBytes) return this.#sendParts({ key, file: from, size })
     return this.#memory(async () => bucket.put(key, await readFile(from), sha256))
@@ -126,7 +127,7 @@ export class ObjectUploads {
 
   /** Begins a multipart upload. Aborts it if it cannot be recorded, since no sweep would find it. */
   async #startMultipart(key: string): Promise<string> {
-    const { bucket } = this.#dependencies
+    const { bucket } = this.#options
     const uploadId = await bucket.startMultipart(key)
     try {
       await this.renew({ key, uploadId })
@@ -138,7 +139,7 @@ export class ObjectUploads {
   }
 
   async #sendParts({ key, file, size }: { key: string; file: string; size: number }) {
-    const { bucket } = this.#dependencies
+    const { bucket } = this.#options
     const uploadId = await this.#startMultipart(key)
     const parts: UploadedPart[] = []
     const slices = slicesOf(file, size)
@@ -177,7 +178,7 @@ export class ObjectUploads {
       sha256.update(buffer.subarray(at, at + bytesRead))
       at += bytesRead
     }
-    const { bucket } = this.#dependencies
+    const { bucket } = this.#options
     const sent = await bucket.putPart(where, buffer.subarray(0, length), sha256.digest('hex'))
     await this.renew(where)
     return sent
@@ -185,7 +186,7 @@ export class ObjectUploads {
 
   /** Records an upload before it begins. The object is deleted unless it is committed in time. */
   async #addKey(folder: string): Promise<string> {
-    const { postgres, prefix } = this.#dependencies
+    const { postgres, prefix } = this.#options
     const key = [...(prefix ? [prefix] : []), folder, randomUUID()].join('/')
     await postgres.run(
       sql`insert into static_service.garbage (object_key, due_at)
@@ -196,7 +197,7 @@ export class ObjectUploads {
 
   // If this fails, the object is deleted later.
   #discard(key: string) {
-    const discarding = this.discard(key).catch(this.#dependencies.onError)
+    const discarding = this.discard(key).catch(this.#options.onError)
     this.#discards.add(discarding)
     void discarding.finally(() => this.#discards.delete(discarding))
   }

@@ -2,7 +2,7 @@ import { hash, randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Postgres, Probe, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { Probe, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { type CompressedCoding, type ContentCoding, compressedCodings } from '../../rfc9110/content-codings.ts'
 import { contentCodings, folderMode, maxSmallBytes } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
@@ -10,29 +10,18 @@ import type { BlobStore, OnSaved, ResumableBlob, SavedBlob, StoredEntry } from '
 import { hasStopped } from '../disk/disk-space.ts'
 import type { ContentHash, StoredBlob, VerifiedContents } from '../integrity.ts'
 import { StagedBlob, StagingMemory } from '../staging-file.ts'
-import type { Bucket } from './bucket.ts'
 import { ContentCommit, deleteContents, findRow, isForm, isUnclaimed } from './content-commit.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
-import { ObjectUploads, partBytesOf } from './object-uploads.ts'
+import { type ObjectOptions, ObjectUploads, partBytesOf } from './object-uploads.ts'
 import { ResumableObject, type SavedParts } from './resumable-object.ts'
 
-export interface S3BlobStoreOptions {
-  /** With `contentMigrations` applied. */
-  postgres: Postgres
-  bucket: Bucket
-  /** Prefix of all keys, without a trailing slash; may be empty. */
-  prefix: string
-  /** Seconds for which an object outlives its last reference: longer than the longest download and backup. */
-  graceSeconds: number
+export interface S3BlobStoreOptions extends ObjectOptions {
   dataDir: string
-  /** Limits of an upload in several requests: its bytes, and milliseconds after which an unfinished one is garbage. */
+  /** Maximum bytes of an upload in several requests. */
   maxUploadBytes?: number
-  uploadLifetimeMs?: number
   /** For maintenance beside running replicas: no garbage sweeps, no probes of the bucket. */
   isCommand?: boolean
-  /** Called with errors in the background; each operation is retried. */
-  onError: (error: unknown) => void
 }
 
 /**
@@ -61,33 +50,15 @@ export class S3BlobStore implements BlobStore {
   }
 
   private constructor(options: S3BlobStoreOptions, tmp: string) {
-    const { postgres, bucket, prefix, graceSeconds, onError } = options
+    const { graceSeconds, isCommand, onError: onLost } = options
     this.#options = options
     this.#tmp = tmp
-    const { uploadLifetimeMs: lifetimeMs = 0 } = options
-    this.#uploads = new ObjectUploads({
-      postgres,
-      bucket,
-      prefix,
-      graceSeconds,
-      lifetimeMs,
-      onError,
-    })
+    this.#uploads = new ObjectUploads(options)
     this.commits = new ContentCommit(graceSeconds)
-    const intervalMs = Math.min(Math.max(graceSeconds * 500, 1000), 60_000)
-    const sweep = {
-      postgres,
-      bucket,
-      intervalMs: options.isCommand ? undefined : intervalMs,
-      onError,
-    }
-    this.sweep = new GarbageSweep(sweep)
-    if (options.isCommand) return
-    this.#probe = new Probe({
-      check: () => this.#reachBucket(),
-      intervalMs: probeIntervalMs,
-      onLost: onError,
-    })
+    const sweepMs = Math.min(Math.max(graceSeconds * 500, 1000), 60_000)
+    this.sweep = new GarbageSweep(options, isCommand ? undefined : sweepMs)
+    if (isCommand) return
+    this.#probe = new Probe({ check: () => this.#reachBucket(), intervalMs: probeIntervalMs, onLost })
   }
 
   resume(_id: string, saved: SavedBlob, onSaved: OnSaved): ResumableBlob {
@@ -102,9 +73,8 @@ export class S3BlobStore implements BlobStore {
   }
 
   async discard(_id: string, { state }: Pick<SavedBlob, 'state'>): Promise<void> {
-    if (state === null) return
-    const { key }: SavedParts = JSON.parse(state)
-    await this.#uploads.discard(key)
+    const parts: SavedParts | null = JSON.parse(state ?? 'null')
+    if (parts) await this.#uploads.discard(parts.key)
   }
 
   draft(file = this.#newTmpFile(), arrived?: ContentHash, object?: StoredObject): StagedBlob {
