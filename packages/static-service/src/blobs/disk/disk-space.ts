@@ -1,5 +1,6 @@
 import { accessSync, closeSync, constants, openSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
+import { Probe } from '@domains-and-files/persistence'
 import { insufficientStorage } from '../../errors.ts'
 import { maxSmallBytes } from '../blob-path.ts'
 import type { SmallBlobs } from './small-blobs.ts'
@@ -33,12 +34,14 @@ export class DiskSpace {
   readonly #reserve: number
   readonly #reservedFiles: number
   #timer: NodeJS.Timeout | undefined
-  #truncating: Promise<void> | undefined
+  readonly #truncating: Probe
   #making: Promise<unknown> = Promise.resolve()
 
   constructor(options: Dependencies) {
-    const { blocks, bsize, files } = statfsSync(options.dataDir)
+    const { dataDir, small, otherDatabases = () => [], onError: onLost } = options
+    const { blocks, bsize, files } = statfsSync(dataDir)
     this.#options = options
+    this.#truncating = new Probe({ check: () => small.truncateLogs(otherDatabases()), intervalMs: undefined, onLost })
     this.#reserve = Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 8))
     this.#reservedFiles = Math.min(maxReservedFiles, Math.floor(files / 8))
   }
@@ -48,8 +51,7 @@ export class DiskSpace {
     const { dataDir, small, pastBytes } = this.#options
     try {
       small.check()
-      accessSync(join(dataDir, 'tmp'), constants.W_OK)
-      if (hasStopped(join(dataDir, 'disk-reserve'))) return 'unavailable'
+      if (!isWritable(dataDir, 'disk-reserve')) return 'unavailable'
       const short = this.#shortBy(0)
       return short > 0 && short > (pastBytes?.() ?? 0) ? 'degraded' : 'ok'
     } catch {
@@ -73,7 +75,7 @@ export class DiskSpace {
   /** @throws if there is no room; drops no history. */
   demandWithoutDrop(): void {
     if (this.#shortBy(0) === 0) return
-    void this.#truncateLogs()
+    void this.#truncating.run()
     throw insufficientStorage()
   }
 
@@ -82,20 +84,20 @@ export class DiskSpace {
     if (this.#shortBy(this.#reserve) === 0) return
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
-      void this.#truncateLogs()
+      void this.#truncating.run()
     }, delayMs).unref()
   }
 
   async close(): Promise<void> {
     clearTimeout(this.#timer)
-    await this.#truncating
+    await this.#truncating.close()
   }
 
   // False: dropping all history was not enough.
   async #makeRoom(bytes: () => number, spared: number): Promise<boolean> {
     const { dropPast, isBackedUp, settleRemovals } = this.#options
     for (;;) {
-      await this.#truncateLogs()
+      await this.#truncating.run()
       const short = this.#shortBy(bytes(), spared)
       if (short === 0) return true
       // Small contents are rows: dropping them gives bytes, but no files.
@@ -105,17 +107,6 @@ export class DiskSpace {
       await settleRemovals()
       if (!dropped) return this.#shortBy(bytes(), spared) === 0
     }
-  }
-
-  #truncateLogs(): Promise<void> {
-    const { small, otherDatabases = () => [], onError } = this.#options
-    this.#truncating ??= small
-      .truncateLogs(otherDatabases())
-      .then(() => undefined, onError)
-      .finally(() => {
-        this.#truncating = undefined
-      })
-    return this.#truncating
   }
 
   // Bytes that must be freed; where the file system limits the number of files, those of as many files as must be removed,
@@ -128,15 +119,18 @@ export class DiskSpace {
 }
 
 /**
- * Whether the file system of this file has stopped after an error: Linux still permits `access`. Not of a database: closing
- * it would end its locks.
+ * Whether files can be written in a data directory. Opens a file to write, too: Linux still permits `access` where a file
+ * system has stopped after an error. Not a database: closing it would end its locks. A file that is missing is no fault,
+ * unless `flags` create it.
  */
-export function hasStopped(file: string, flags = constants.O_WRONLY): boolean {
+export function isWritable(dataDir: string, file: string, flags = constants.O_WRONLY): boolean {
   try {
-    closeSync(openSync(file, flags, 0o600))
-    return false
+    accessSync(join(dataDir, 'tmp'), constants.W_OK)
+    closeSync(openSync(join(dataDir, file), flags, 0o600))
+    return true
   } catch (error) {
-    return error instanceof Error && 'code' in error && /^(?:EROFS|EIO)$/.test(String(error.code))
+    const { syscall, code } = error as NodeJS.ErrnoException // As both calls throw.
+    return syscall === 'open' && !/^(?:EROFS|EIO)$/.test(String(code))
   }
 }
 

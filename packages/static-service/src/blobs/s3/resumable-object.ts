@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { openBytes } from '../blob-reader.ts'
 import type { OnSaved, ResumableBlob, SavedBlob } from '../blob-store.ts'
 import { type ContentHash, hashBlob } from '../integrity.ts'
-import { type StagedBlob, StagingFile, type StagingMemory } from '../staging-file.ts'
+import type { StagedBlob, StagingFile } from '../staging-file.ts'
 import type { UploadedPart } from './bucket.ts'
 import type { StoredObject } from './object-reader.ts'
 import type { ObjectUploads } from './object-uploads.ts'
@@ -10,8 +10,7 @@ import type { ObjectUploads } from './object-uploads.ts'
 interface Dependencies {
   onSaved: OnSaved
   uploads: ObjectUploads
-  memory: StagingMemory
-  newTmpFile: () => string
+  newPart: () => StagingFile
   /** Size of all parts but the last. */
   partBytes: number
   /** Stages a blob whose bytes are in this file, or in an object. */
@@ -42,7 +41,7 @@ export class ResumableObject implements ResumableBlob {
     this.#saved = saved
     this.#object = saved.state === null ? undefined : JSON.parse(saved.state)
     this.#dependencies = dependencies
-    this.#part = this.#newPart()
+    this.#part = dependencies.newPart()
     this.#begun = this.#begin(saved.tail)
     this.#begun.catch(() => undefined) // Thrown where it is awaited.
   }
@@ -61,7 +60,7 @@ export class ResumableObject implements ResumableBlob {
       if (this.#part.size < this.#partBytes) continue
       await this.#sending
       const part = this.#part
-      this.#part = this.#newPart()
+      this.#part = this.#dependencies.newPart()
       this.#sending = this.#send(part)
       this.#sending.catch(() => undefined) // Thrown by the next write or save.
     }
@@ -114,11 +113,6 @@ export class ResumableObject implements ResumableBlob {
     const saved = { size: this.#sentBytes + (tail?.length ?? 0), state, tail }
     this.#saved = { ...this.#saved, ...saved }
     return saved
-  }
-
-  #newPart() {
-    const { newTmpFile, memory } = this.#dependencies
-    return new StagingFile({ file: newTmpFile(), memory })
   }
 
   get #partBytes() {

@@ -1,5 +1,5 @@
 import { hash, randomUUID } from 'node:crypto'
-import { accessSync, constants } from 'node:fs'
+import { constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Probe, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
@@ -7,9 +7,9 @@ import { type CompressedCoding, type ContentCoding, compressedCodings } from '..
 import { contentCodings, folderMode, maxSmallBytes } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import type { BlobStore, OnSaved, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
-import { hasStopped } from '../disk/disk-space.ts'
+import { isWritable } from '../disk/disk-space.ts'
 import type { ContentHash, StoredBlob, VerifiedContents } from '../integrity.ts'
-import { StagedBlob, StagingMemory } from '../staging-file.ts'
+import { StagedBlob, StagingFile, StagingMemory } from '../staging-file.ts'
 import { ContentCommit, deleteContents, findRow, isForm, isUnclaimed } from './content-commit.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
@@ -65,9 +65,8 @@ export class S3BlobStore implements BlobStore {
     return new ResumableObject(saved, {
       onSaved,
       uploads: this.#uploads,
-      memory: this.#memory,
+      newPart: () => new StagingFile({ file: this.#newTmpFile(), memory: this.#memory }),
       partBytes: partBytesOf(this.#options.maxUploadBytes ?? 0),
-      newTmpFile: () => this.#newTmpFile(),
       stage: (...content) => this.draft(...content),
     })
   }
@@ -174,8 +173,9 @@ export class S3BlobStore implements BlobStore {
   }
 
   check() {
+    const isDiskWritable = isWritable(this.#options.dataDir, 'writable', constants.O_WRONLY | constants.O_CREAT)
     return {
-      disk: { status: this.#canWrite() ? ('ok' as const) : ('unavailable' as const) },
+      disk: { status: isDiskWritable ? ('ok' as const) : ('unavailable' as const) },
       s3: { status: this.#probe?.isAvailable ? ('ok' as const) : ('unavailable' as const) },
     }
   }
@@ -225,16 +225,6 @@ export class S3BlobStore implements BlobStore {
 
   #newTmpFile() {
     return join(this.#tmp, randomUUID())
-  }
-
-  #canWrite() {
-    try {
-      accessSync(this.#tmp, constants.W_OK)
-      const flags = constants.O_WRONLY | constants.O_CREAT
-      return !hasStopped(join(this.#options.dataDir, 'writable'), flags)
-    } catch {
-      return false
-    }
   }
 
   // Writes the probe object once: for a missing key, HEAD cannot tell missing rights from a missing object.
