@@ -65,7 +65,9 @@ const isLong = ({ moduleId }: TestSpecification) => long.test(moduleId)
 export default defineConfig({
   test: {
     sequence: { sequencer: ShortLast },
-    setupFiles: ['random-seed', 'bundled-threads'].map((name) => join(import.meta.dirname, `test/support/${name}.ts`)),
+    setupFiles: ['random-seed', 'bundled-threads', 'exit-with-run'].map((name) =>
+      join(import.meta.dirname, `test/support/${name}.ts`),
+    ),
     // Long enough for a machine that is fifty times as slow: only a test that hangs reaches it.
     testTimeout: 1_200_000,
     // The first hook that needs PostgreSQL starts it.

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { build as prettyPrinter } from 'pino-pretty'
 import { describeStart } from './banner.ts'
 import { type Admin, listPrograms, mainOf, type Program, readAdmin, root, sourceOf } from './programs.ts'
 import { readSettings, requireFreePorts, requireWritable, StartError } from './settings.ts'
@@ -61,12 +62,8 @@ function run({ name, port, env }: Program): ChildProcess {
     stdio: ['pipe', 'pipe', 'inherit'],
     detached: true, // Ctrl-C reaches only this process, which stops the others in order.
   })
-  // Services write JSON to a pipe; pino-pretty formats it for the terminal.
-  const pretty = spawn(join(root, 'node_modules/.bin/pino-pretty'), ['--ignore', 'pid,hostname'], {
-    stdio: ['pipe', 'inherit', 'inherit'],
-    detached: true,
-  })
-  child.stdout?.pipe(pretty.stdin)
+  // Services write JSON; a terminal gets text.
+  child.stdout?.pipe(prettyPrinter({ ignore: 'pid,hostname' }))
   child.on('exit', (code) => {
     children.delete(child)
     if (code) process.exitCode = code

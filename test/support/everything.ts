@@ -27,6 +27,9 @@ export const neverLate = `--import ${join(import.meta.dirname, 'never-late.ts')}
 
 export const unlimited = { SANDBOX_RATE: 'off', REGISTRAR_RATE: '1000/minute' }
 
+/** Preloaded into a program whose standard input is a pipe: a test run that is killed leaves none behind. */
+export const exitWithParent = join(root, 'scripts/start/exit-with-parent.ts')
+
 /** Everything that `npm start` runs, on free ports and in an empty data directory. */
 export async function startEverything(
   options: string[] = [],
@@ -34,7 +37,7 @@ export async function startEverything(
 ): Promise<Everything> {
   const dataDir = mkdtempSync(join(tmpdir(), 'everything-'))
   const portBase = (await reservePorts(4)) + 1 // The console has the port below.
-  const child = spawn(process.execPath, ['scripts/start/main.ts', ...options], {
+  const child = spawn(process.execPath, ['--import', exitWithParent, 'scripts/start/main.ts', ...options], {
     cwd: root,
     env: {
       ...process.env,
@@ -47,7 +50,7 @@ export async function startEverything(
       WEBHOOK_HTTP: 'true',
       ...rates,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
   // All programs have its standard error, so this waits for all of them: each writes to the data directory until it ends.
   const ended = once(child, 'close')
@@ -63,7 +66,7 @@ export async function startEverything(
     text,
     child,
     [Symbol.asyncDispose]: async () => {
-      child.kill()
+      child.stdin.destroy() // As when this process is killed.
       await ended
       rmSync(dataDir, { recursive: true, force: true })
     },

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { exitWithParent } from '../../support/everything.ts'
 import { reservePorts } from '../../support/ports.ts'
 import { until } from './step.ts'
 
@@ -60,9 +61,10 @@ export async function startServices(
 /** Starts a package's program on a free port, or on that of PORT; resolves when it is healthy. */
 export async function startProgram(name: string, env: Record<string, string>): Promise<Program> {
   const port = Number(env.PORT ?? (await reservePorts()))
-  const child: ChildProcess = spawn(process.execPath, [join(root, 'packages', name, 'dist/main.js')], {
+  const main = join(root, 'packages', name, 'dist/main.js')
+  const child: ChildProcess = spawn(process.execPath, ['--import', exitWithParent, main], {
     env: { PATH: process.env.PATH, PORT: String(port), ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
   const ended = once(child, 'exit')
   let text = ''

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { request } from 'undici'
 import { z } from 'zod'
+import { exitWithParent } from '../../../../test/support/everything.ts'
 import { reservePorts } from '../../../../test/support/ports.ts'
 import { password } from '../../../../test/support/test-users.ts'
 import type { Suspension } from './campaign-registrar.ts'
@@ -52,11 +53,12 @@ export class ServiceProcess {
 
   /** Starts the process; `killAt` names a point of a write and how often it is reached, as in `write:sent:3`. */
   async start(killAt = ''): Promise<void> {
-    const args = ['--import', join(packageDir, 'test/support/kill-at.ts'), 'dist/main.js']
+    const preloads = [exitWithParent, join(packageDir, 'test/support/kill-at.ts')]
+    const args = [...preloads.flatMap((file) => ['--import', file]), 'dist/main.js']
     const child = spawn(process.execPath, args, {
       cwd: packageDir,
       env: { ...this.#env, KILL_AT: killAt },
-      stdio: ['ignore', 'ignore', 'inherit'],
+      stdio: ['pipe', 'ignore', 'inherit'],
     })
     this.#child = child
     child.once('exit', (_code, signal) => {

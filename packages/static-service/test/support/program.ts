@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { exitWithParent } from '../../../../test/support/everything.ts'
 import { password } from '../../../../test/support/test-users.ts'
 import { type Asked, ask, boundary, logIn, type Part, writeForm } from './start.ts'
 
@@ -17,9 +18,11 @@ export interface Program {
 
 /** The service as a process of its own, once it listens. */
 export async function run(dataDir: string, env: Record<string, string> = {}): Promise<Program> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../../dist/main.js')], {
+  const main = join(import.meta.dirname, '../../dist/main.js')
+  const child = spawn(process.execPath, ['--import', exitWithParent, main], {
     env: {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       DATA_DIR: dataDir,
       PORT: '0',
       JWT_SECRET: 'a secret of these tests that is long enough',
@@ -27,7 +30,7 @@ export async function run(dataDir: string, env: Record<string, string> = {}): Pr
       ADMIN_PASSWORD: password,
       ...env,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
   const ended = once(child, 'exit')
   let written = ''
