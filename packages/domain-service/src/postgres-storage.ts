@@ -22,7 +22,7 @@ import { type Lease, Leases } from './ledger/replicas/leases.ts'
 import { migrations, schema } from './ledger/schema.ts'
 import { changesChannel } from './ledger/stored-change.ts'
 import type { Storage, Surroundings } from './storage.ts'
-import { WriteQueue } from './zones/write-queue.ts'
+import type { Replicas } from './zones/zone-dependencies.ts'
 
 type Database = NonNullable<Config['database']>
 
@@ -55,9 +55,8 @@ export async function openPostgresStorage(
   registerDatabaseMetrics(metrics, postgres)
   registerLeaseMetrics(metrics, leases)
   const awaited = new AwaitedChanges(postgres)
-  let queue: WriteQueue | undefined
-  const wake = (domain: string) => queue?.wake(domain || undefined)
-  const isListening = await postgres.listen(changesChannel, wake)
+  const replicas: Replicas = { leases, awaited, isListening: false, onChange: () => undefined }
+  replicas.isListening = await postgres.listen(changesChannel, (domain) => replicas.onChange(domain || undefined))
   const tasks = new SharedTasks({ leases, isAvailable, log })
   return {
     database: postgres,
@@ -68,10 +67,7 @@ export async function openPostgresStorage(
     hostUpdates: new HostUpdates(postgres),
     quota,
     domainList: { store: new DomainListStore(postgres, accountName), leases },
-    openQueue: (options) => {
-      queue = new WriteQueue({ ...options, replicas: { leases, awaited, timeoutMs, isListening } })
-      return queue
-    },
+    replicas,
     isActive: () => tasks.isActive,
     startTasks: (run) => tasks.start(run),
     close: async () => {

@@ -16,7 +16,7 @@ import { databaseName, migrations } from './ledger/schema.ts'
 import type { RegistrarClient } from './registrar/client.ts'
 import type { ResponseCache } from './registrar/response-cache.ts'
 import type { DomainInfo, Nameservers } from './registrar/responses.ts'
-import { WriteQueue, type WriteQueueOptions } from './zones/write-queue.ts'
+import type { Replicas } from './zones/zone-dependencies.ts'
 import type { ZoneSweep } from './zones/zone-watch.ts'
 import type { ZoneWriter } from './zones/zone-writer.ts'
 
@@ -35,7 +35,7 @@ export interface Storage extends Stores {
   postgres?: Postgres
   quota: CallQuota
   domainList: { store: DomainListStore; leases?: Leases }
-  openQueue(options: WriteQueueOptions): WriteQueue
+  replicas?: Replicas
   /** Whether this process runs the background tasks. */
   isActive(): boolean
   /** Runs the background tasks: once, or among replicas from time to time while this one is active. */
@@ -94,7 +94,6 @@ export async function openEmbeddedStorage({ config, log, clock }: Surroundings):
     challenges: new ChallengeStore(database),
     hostUpdates: new HostUpdates(counter),
     domainList: { store: new DomainListStore(counter, accountName) },
-    openQueue: (options) => new WriteQueue(options),
     isActive: () => true,
     startTasks: (run) => run(),
     close: () => owned.disposeAsync(),

@@ -1,16 +1,12 @@
 import type { Domain } from '../dns/domain-name.ts'
 import { type Delta, isSameDelta, recordsOf, type Zone } from '../dns/zone.ts'
 import { changeClosed, changeNotFound, changeOutdated } from '../errors.ts'
-import type { ChangeRequest, Ledger } from '../ledger/ledger.ts'
+import type { ChangeRequest } from '../ledger/ledger.ts'
 import { evaluateProposal, evaluateWrite } from './batch/evaluate-write.ts'
+import type { ZoneDependencies } from './zone-dependencies.ts'
 
-interface Options {
-  ledger: Ledger
-  /** The zone as a write would find it now. */
-  readCurrent: (domain: Domain) => Promise<Zone>
-  /** Called when a change was queued. */
-  onQueued: () => void
-}
+/** `onQueued` is called when a change was queued. */
+type Options = Pick<ZoneDependencies, 'ledger' | 'readCurrent'> & { onQueued: () => void }
 
 /** Writes that another person has to approve before they are sent. */
 export class Approvals {

@@ -4,26 +4,12 @@ import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
 import { leaseLost, ledgerUnavailable, serviceStopping } from '../errors.ts'
 import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
-import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
-import type { Leases } from '../ledger/replicas/leases.ts'
 import { Batch } from './batch/batch.ts'
-import { type BatchDependencies, failed, readResult } from './batch/batch-recorder.ts'
+import { failed, readResult } from './batch/batch-recorder.ts'
 import type { WriteResult } from './batch/evaluate-write.ts'
+import type { ZoneDependencies } from './zone-dependencies.ts'
 
-export interface DomainWritesOptions {
-  batch: BatchDependencies
-  /** Where several processes write zones. */
-  replicas?: {
-    leases: Leases
-    awaited: AwaitedChanges
-    /** Milliseconds after which a call to the registrar is given up. */
-    timeoutMs: number
-    /** Whether `wake` is called when other replicas change the queue. */
-    isListening: boolean
-  }
-}
-
-type Options = DomainWritesOptions & { onIdle: () => void }
+type Options = ZoneDependencies & { onIdle: () => void }
 
 /** A caller that waits until a batch has ended, or no change is ready. */
 interface Task {
@@ -75,10 +61,10 @@ export class DomainWrites {
   }
 
   async write(request: ChangeRequest): Promise<WriteResult> {
-    const { batch, replicas } = this.#options
+    const { ledger, replicas } = this.#options
     this.#accepting++
     try {
-      const id = await batch.ledger.acceptAwaited(request)
+      const id = await ledger.acceptAwaited(request)
       const end = this.#clients.get(id) ?? Promise.withResolvers<WriteResult>()
       this.#clients.set(id, end)
       replicas?.awaited.add(id, (cause) => this.#rejectUnpulled(id, cause))
@@ -137,7 +123,7 @@ export class DomainWrites {
 
   /** Carries out the queued writes and the tasks. @returns whether there was anything to do, and it was done. */
   async #hold(): Promise<boolean> {
-    const { ledger } = this.#options.batch
+    const { ledger } = this.#options
     for (let hasWorked = false; ; hasWorked = true) {
       if (hasWorked && this.#clients.size + this.#tasks.length === 0) return true
       const waiting = [...this.#clients.keys()]
@@ -163,7 +149,7 @@ export class DomainWrites {
 
   /** @returns false where it failed. */
   async #runBatch(writes: QueuedChange[], tasks: Task[], waiting: number[]): Promise<boolean> {
-    const batch = new Batch({ ...this.#options.batch, domain: this.#domain, queue: this })
+    const batch = new Batch({ ...this.#options, domain: this.#domain, queue: this })
     const ended = await batch.run(writes).catch((failure: unknown) => ({ failure }))
     const failure = ended?.failure
     if (ended && !failure) this.#endTasks(tasks)
@@ -187,12 +173,12 @@ export class DomainWrites {
   async #pull(writes: QueuedChange[]): Promise<number> {
     if (this.#isStopped) return Infinity
     const isAccepting = this.#accepting > 0
-    const { ledger } = this.#options.batch
+    const { ledger, replicas } = this.#options
     const known = writes.map(({ id }) => id)
     const { ready, upTo } = await ledger.ready(this.#domain.name, known)
     this.#answeredAt = performance.now()
     for (const change of ready) {
-      if (!this.#options.replicas && !change.isAsync && !this.#clients.has(change.id)) {
+      if (!replicas && !change.isAsync && !this.#clients.has(change.id)) {
         // No client waits: it got an error while the ledger could not be written.
         const end = failed(change, ledgerUnavailable(undefined))
         if (!isAccepting) await ledger.endChanges(this.#domain.name, [end]).catch(() => undefined)
@@ -208,7 +194,7 @@ export class DomainWrites {
   // Requests that arrived during the read join the batch, and so do those close behind them: registrar quota is scarcer
   // than latency.
   async gather(writes: QueuedChange[]): Promise<number> {
-    const { isShared } = this.#options.batch.ledger // Other processes queue writes, too.
+    const { isShared } = this.#options.ledger // Other processes queue writes, too.
     let pulledTo = await this.#pull(writes)
     const latest = performance.now() + (isShared ? maxSharedDebounceMs : maxDebounceMs)
     const mayJoin = isShared || writes.length > 1
@@ -232,7 +218,7 @@ export class DomainWrites {
 
   /** Answers the clients whose changes have ended, in whichever process. @throws where the ledger cannot be read. */
   async #answerEnded() {
-    const { ledger } = this.#options.batch
+    const { ledger } = this.#options
     const ids = [...this.#clients.keys()].filter((id) => !this.#pulled.has(id))
     for (const id of ids.length > 0 ? await ledger.ended(ids) : []) {
       try {
@@ -247,10 +233,10 @@ export class DomainWrites {
 
   // Waits out a short outage: another replica may carry out the changes.
   #endOutage(error: unknown) {
-    const { replicas, batch } = this.#options
+    const { replicas, log } = this.#options
     const problem = databaseProblem(error)
     if (replicas && problem && performance.now() - this.#answeredAt < maxOutageMs) return
-    batch.log.error({ err: error, domain: this.#domain.name }, 'queued writes not followed')
+    log.error({ err: error, domain: this.#domain.name }, 'queued writes not followed')
     this.#giveUp(error)
     this.#rejectTasks(problem ?? error)
   }
@@ -291,9 +277,10 @@ export class DomainWrites {
    * @throws {HttpError} where this process may not send the zone any more.
    */
   checkLease() {
-    const { leases, timeoutMs = 0 } = this.#options.replicas ?? {}
+    const { replicas, timeoutMs } = this.#options
     const { name } = this.#domain
-    const expiresAt = leases ? (leases.current(name)?.expiresAt ?? 0) : Infinity
+    if (!replicas) return
+    const { expiresAt = 0 } = replicas.leases.current(name) ?? {}
     if (expiresAt - performance.now() <= timeoutMs) throw leaseLost(name)
   }
 }

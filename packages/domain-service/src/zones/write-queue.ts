@@ -8,14 +8,8 @@ import type { Zone } from '../dns/zone.ts'
 import { changeNotFound, changeNotQueued, serviceStopping, tooManyWaiting } from '../errors.ts'
 import type { ChangeRequest, StoredChange } from '../ledger/ledger.ts'
 import type { WriteResult } from './batch/evaluate-write.ts'
-import { DomainWrites, type DomainWritesOptions } from './domain-writes.ts'
-
-export interface WriteQueueOptions extends DomainWritesOptions {
-  /** The zone as a write would find it now. */
-  readCurrent: (domain: Domain) => Promise<Zone>
-  /** False while another process carries out the asynchronous changes. */
-  isActive: () => boolean
-}
+import { DomainWrites } from './domain-writes.ts'
+import type { ZoneDependencies } from './zone-dependencies.ts'
 
 /** Maximum queued writes per domain; further requests get 503. */
 export const maxQueued = 1_000
@@ -35,7 +29,7 @@ const retryMs = 5_000
  * carried out at the registrar's pace, however long that takes.
  */
 export class WriteQueue {
-  readonly #options: WriteQueueOptions
+  readonly #options: ZoneDependencies
   readonly #domains = new Map<string, DomainWrites>()
   /** Characters of JSON of the writes that wait, over all domains. */
   #length = 0
@@ -46,8 +40,9 @@ export class WriteQueue {
   #startsAt = 0
   #isClosing = false
 
-  constructor(options: WriteQueueOptions) {
+  constructor(options: ZoneDependencies) {
     this.#options = options
+    if (options.replicas) options.replicas.onChange = (domain) => this.#wake(domain)
   }
 
   /** Resolves when the change is done. */
@@ -72,7 +67,7 @@ export class WriteQueue {
    * @throws {HttpError} validation_failed for a faulty list or RRset, unless the faulty records are already in the zone.
    */
   async add(domain: Domain, request: ChangeRequest): Promise<StoredChange> {
-    const { ledger } = this.#options.batch
+    const { ledger } = this.#options
     await this.#demandValid(domain, request)
     const { change } = await ledger.accept(request)
     this.#startIn(debounceMs)
@@ -81,10 +76,10 @@ export class WriteQueue {
 
   // Only a new, faulty request costs a read. If that fails, the change is queued, and its outcome reports the faults.
   async #demandValid(domain: Domain, request: ChangeRequest) {
-    const { readCurrent, batch } = this.#options
+    const { readCurrent, ledger } = this.#options
     const empty = { domain: domain.name, usesRegistrarDns: true, emailType: undefined, rows: [] }
     if (!findFaults(empty, request.edit)) return
-    if ((await batch.ledger.findByKey(request)) !== undefined) return
+    if ((await ledger.findByKey(request)) !== undefined) return
     const live = await readCurrent(domain).catch(() => undefined)
     const faults = live && findFaults(live, request.edit)
     if (faults) throw faults
@@ -92,7 +87,7 @@ export class WriteQueue {
 
   /** @throws 404 for an unknown change, 409 for one that is not queued any more. */
   async cancel(id: number): Promise<StoredChange> {
-    const { ledger } = this.#options.batch
+    const { ledger } = this.#options
     const cancelled = await ledger.cancel(id)
     if (cancelled) return cancelled
     const change = await ledger.find(id)
@@ -101,29 +96,29 @@ export class WriteQueue {
 
   /** Ends the pause of a queued change after a failed attempt. */
   async retryNow(id: number): Promise<void> {
-    await this.#options.batch.ledger.endPause(id)
+    await this.#options.ledger.endPause(id)
     this.startQueued()
   }
 
   /** Begins to carry out the asynchronous changes that can be carried out now. */
   startQueued() {
     this.#startNext().catch((error: unknown) => {
-      this.#options.batch.log.error({ err: error }, 'queued changes not read')
+      this.#options.log.error({ err: error }, 'queued changes not read')
       this.#startIn(retryMs)
     })
   }
 
   async #startNext(): Promise<void> {
-    const { isActive, batch } = this.#options
+    const { isActive, ledger } = this.#options
     if (!isActive()) return
-    for (const name of await batch.ledger.queuedDomains()) {
+    for (const name of await ledger.queuedDomains()) {
       if (this.#isClosing || this.#active.size >= maxActive) return
       const domain = readDomain(name)
       if (this.#active.has(name) || typeof domain === 'string') continue
       this.#active.add(name)
       void this.#carryOut(domain)
     }
-    if ((await batch.ledger.countQueued()).queued > 0) this.#startIn(retryMs)
+    if ((await ledger.countQueued()).queued > 0) this.#startIn(retryMs)
   }
 
   async #carryOut(domain: Domain): Promise<void> {
@@ -135,13 +130,13 @@ export class WriteQueue {
       this.#active.delete(domain.name)
       if (this.#isClosing) return
       const facts = { err: error, domain: domain.name }
-      this.#options.batch.log.warn(facts, 'queued changes not carried out')
+      this.#options.log.warn(facts, 'queued changes not carried out')
       this.#startIn(retryMs)
     }
   }
 
   #startIn(milliseconds: number) {
-    const { clock } = this.#options.batch
+    const { clock } = this.#options
     const startsAt = clock.now() + milliseconds
     if (this.#isClosing || (this.#timer && this.#startsAt <= startsAt)) return
     this.#timer?.cancel()
@@ -157,8 +152,7 @@ export class WriteQueue {
     return this.#writesOf(domain).carryOut({ mustRead: true })
   }
 
-  /** A change of this domain was queued or has ended at another replica; of any domain if it is undefined. */
-  wake(domain?: string) {
+  #wake(domain: string | undefined) {
     const woken = domain ? [this.#domains.get(domain)] : this.#domains.values()
     for (const each of woken) each?.wake()
   }

@@ -3,15 +3,9 @@ import type { Clock, Logger, Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
+import type { ZoneDependencies } from './zone-dependencies.ts'
 
-interface CheckOptions {
-  ledger: Ledger
-  clock: Clock
-  log: Logger
-  /** Milliseconds after which a call to the registrar is given up. */
-  timeoutMs: number
-  /** Whether this process is the one that checks. */
-  isActive: () => boolean
+interface CheckOptions extends ZoneDependencies {
   queue: { isBusy(domain: Domain): boolean; check(domain: Domain): Promise<void> }
 }
 

@@ -5,21 +5,16 @@ import type { Zone } from '../dns/zone.ts'
 import type { ChangeRequest } from '../ledger/ledger.ts'
 import { type Cached, ResponseCache } from '../registrar/response-cache.ts'
 import { Approvals } from './approvals.ts'
-import type { BatchDependencies } from './batch/batch-recorder.ts'
 import { readCurrent } from './batch/current-zone.ts'
 import { evaluateWrite, resultOf, type WriteResult } from './batch/evaluate-write.ts'
-import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
+import { WriteQueue } from './write-queue.ts'
+import type { ZoneDependencies } from './zone-dependencies.ts'
 import { type RecordPattern, ZoneChecks } from './zone-watch.ts'
 
-interface Options extends Omit<BatchDependencies, 'cache' | 'counts'> {
+interface Options extends Omit<ZoneDependencies, 'cache' | 'counts' | 'readCurrent'> {
   cacheTtlMs: number
-  /** Milliseconds after which a call to the registrar is given up. */
-  timeoutMs: number
   /** Records whose changes made outside are ignored. */
   driftIgnore: RecordPattern[]
-  openQueue: (options: WriteQueueOptions) => WriteQueue
-  /** Whether this process is the one that carries out asynchronous changes. */
-  isActive: () => boolean
 }
 
 /** The zones of all domains: cached reads, and writes that lose nothing. */
@@ -33,11 +28,10 @@ export class ZoneWriter {
   readonly approvals: Approvals
   /** Resolves when all zones that were read are compared with the known ones. */
   #comparing = Promise.resolve()
-  /** Late writes that were repaired, and changes made outside that this process has recorded. */
   readonly found = { lateWrites: 0, outsideChanges: 0 }
 
   constructor(options: Options) {
-    const { registrar, ledger, clock, log, timeoutMs, cacheTtlMs, isActive } = options
+    const { registrar, ledger, cacheTtlMs } = options
     this.#options = options
     // In the background, in the order of the reads.
     registrar.onZone = (zone, readAt) => {
@@ -46,17 +40,10 @@ export class ZoneWriter {
     const versionOf = ledger.isShared ? (domain: string) => ledger.zoneVersion(domain) : undefined
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versionOf })
     const readCurrent = (domain: Domain) => this.#readCurrent(domain)
-    this.queue = options.openQueue({
-      readCurrent,
-      isActive,
-      batch: { ...options, cache: this.#cache, counts: this.found },
-    })
-    this.#checks = new ZoneChecks({ ledger, clock, timeoutMs, log, isActive, queue: this.queue })
-    this.approvals = new Approvals({
-      ledger,
-      readCurrent,
-      onQueued: () => this.queue.startQueued(),
-    })
+    const dependencies = { ...options, cache: this.#cache, counts: this.found, readCurrent }
+    this.queue = new WriteQueue(dependencies)
+    this.#checks = new ZoneChecks({ ...dependencies, queue: this.queue })
+    this.approvals = new Approvals({ ...dependencies, onQueued: () => this.queue.startQueued() })
   }
 
   /**

@@ -23,7 +23,7 @@ test('what is stored is answered as stored, though the database is lost right af
     readCurrent,
     onQueued: () => undefined,
   })
-  const changes = new WriteQueue({ batch: options, readCurrent } as never)
+  const changes = new WriteQueue({ ...options, readCurrent } as never)
 
   const proposed = await losing(() => approvals.propose(domain, write))
   const approved = await losing(() => approvals.approve(domain, proposed.change.id, 'other'))

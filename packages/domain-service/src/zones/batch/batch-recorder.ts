@@ -1,5 +1,4 @@
-import type { Caller } from '@domains-and-files/auth'
-import { type Clock, databaseProblem, type HttpError, type Logger, slices } from '@domains-and-files/http'
+import { databaseProblem, type HttpError, slices } from '@domains-and-files/http'
 import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../../dns/domain-name.ts'
 import type { Zone } from '../../dns/zone.ts'
@@ -14,8 +13,7 @@ import {
   type SendOutcome,
   toStoredProblem,
 } from '../../ledger/ledger.ts'
-import type { RegistrarClient } from '../../registrar/client.ts'
-import type { ResponseCache } from '../../registrar/response-cache.ts'
+import type { ZoneDependencies } from '../zone-dependencies.ts'
 import { isChange, resultOf, type WriteResult } from './evaluate-write.ts'
 import type { WriteOutcome } from './registrar-zone.ts'
 
@@ -40,23 +38,7 @@ export interface EndedSend {
 export const notVerified = 'the registrar reported success, but the zone could not be read back yet'
 const notRecorded = 'the change is made, but its outcome could not be recorded in the history'
 
-export interface BatchDependencies {
-  registrar: RegistrarClient
-  ledger: Ledger
-  /** The caller with this id, with its present rights; undefined if it is gone. */
-  findCaller: (id: string) => Promise<Caller | undefined>
-  cache: Pick<ResponseCache<Zone>, 'put' | 'drop'>
-  clock: Clock
-  /** Whether a write that the registrar reports as done is read back. */
-  verify: boolean
-  log: Logger
-  counts: {
-    /** Late writes that were repaired. */
-    lateWrites: number
-  }
-}
-
-export interface BatchOptions extends BatchDependencies {
+export interface BatchOptions extends ZoneDependencies {
   domain: Domain
   /** Where the writes wait, and their clients. */
   queue: {
@@ -69,10 +51,6 @@ export interface BatchOptions extends BatchDependencies {
   }
 }
 
-type RecorderOptions = Pick<BatchOptions, 'ledger' | 'log' | 'cache' | 'domain'> & {
-  queue: Pick<BatchOptions['queue'], 'resolve' | 'reject'>
-}
-
 /** Pause before an unavailable database is tried again: one attempt may take its whole time limit. */
 const awayMs = 1_000
 
@@ -81,14 +59,14 @@ const awayMs = 1_000
  * the database was away.
  */
 export class BatchRecorder {
-  readonly #options: RecorderOptions
+  readonly #options: BatchOptions
   #awayAt = Number.NEGATIVE_INFINITY
   /** Why the ledger lacks an outcome. */
   failure: unknown
   /** Writes of which nothing was done. */
   readonly undone = new Set<QueuedChange>()
 
-  constructor(options: RecorderOptions) {
+  constructor(options: BatchOptions) {
     this.#options = options
   }
 

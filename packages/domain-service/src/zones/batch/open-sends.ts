@@ -9,16 +9,15 @@ import {
   type SendOutcome,
   type StoredChange,
 } from '../../ledger/ledger.ts'
-import { type BatchDependencies, notVerified } from './batch-recorder.ts'
+import type { ZoneDependencies } from '../zone-dependencies.ts'
+import { notVerified } from './batch-recorder.ts'
 import { describeDifference, isSame } from './current-zone.ts'
-
-type Options = Pick<BatchDependencies, 'ledger' | 'log' | 'clock'>
 
 /**
  * Finds out what became of an earlier send of this zone whose outcome is unknown: the process ended, the registrar did
  * not answer, or the zone could not be read back.
  */
-export async function resolveOpenSend(send: OpenSend, zone: Zone, options: Options): Promise<void> {
+export async function resolveOpenSend(send: OpenSend, zone: Zone, options: ZoneDependencies): Promise<void> {
   const { ledger, log } = options
   // A later send may have made the same change: only the zone read before it shows the effect of this one.
   const seen = send.nextBase ?? zone
@@ -28,7 +27,11 @@ export async function resolveOpenSend(send: OpenSend, zone: Zone, options: Optio
   log.info({ domain: zone.domain, send: send.id, state: outcome.state }, 'open write resolved')
 }
 
-async function outcomeOf(send: OpenSend, zone: Zone, { ledger, clock }: Options): Promise<SendOutcome | undefined> {
+async function outcomeOf(
+  send: OpenSend,
+  zone: Zone,
+  { ledger, clock }: ZoneDependencies,
+): Promise<SendOutcome | undefined> {
   const unanswered = send.state === 'open' ? 1 : 0
   if (isSame(zone, send.zone)) {
     const changes = send.changes.map((change) => confirmed(change))

@@ -1,11 +1,11 @@
-import { type Clock, delay, HttpError, type Logger } from '@domains-and-files/http'
+import { type Clock, delay, HttpError } from '@domains-and-files/http'
 import type { CallSlot, ReserveOptions } from '../../budget/reservation.ts'
 import type { Domain } from '../../dns/domain-name.ts'
 import { etagOf, type Zone } from '../../dns/zone.ts'
 import { writeNotConfirmed, zoneKeepsChanging } from '../../errors.ts'
 import type { DomainSends, SendOutcome } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
-import type { RegistrarClient } from '../../registrar/client.ts'
+import type { ZoneDependencies } from '../zone-dependencies.ts'
 import { ageOf, describeDifference, isSame, lookAgainMs, readCurrent } from './current-zone.ts'
 
 /**
@@ -33,13 +33,8 @@ interface Write {
   sends: Pick<DomainSends, 'recent' | 'late'>
 }
 
-interface Options {
-  registrar: RegistrarClient
-  clock: Clock
+interface Options extends ZoneDependencies {
   domain: Domain
-  /** Whether a write that the registrar reports as done is read back. */
-  verify: boolean
-  log: Logger
   /** `checkLease` is called right before a zone is sent. @throws {HttpError} where this process may not send it any more. */
   queue: { checkLease(): void }
 }

@@ -83,7 +83,7 @@ test('while the database is away one write of a batch tries to record its failur
     domain,
     cache,
     queue: { reject, resolve: vi.fn() },
-  })
+  } as never) // What it uses.
 
   for (const id of [1, 2, 3]) await recorder.end([failed(awaited(id), new Error('failed'))])
 
@@ -100,7 +100,7 @@ test('a write that failed because the database is away does not wait for it agai
     domain,
     cache,
     queue: { reject, resolve: vi.fn() },
-  })
+  } as never) // What it uses.
 
   await recorder.end([failed(awaited(1), new DatabaseUnavailableError('silent'))])
 

@@ -36,13 +36,13 @@ async function write(shown: Zone[], failures: Error[] = [], isLate = false) {
     },
   }
   const zone = new RegistrarZone({
-    registrar: registrar as never, // The only methods that are called.
+    registrar,
     clock,
     domain: { name: 'example.com', sld: 'example', tld: 'com' },
     verify: true,
-    log: { warn: () => {} } as never, // The only method that is called.
+    log: { warn: () => {} },
     queue: { checkLease: () => undefined },
-  })
+  } as never) // The only methods that are called.
   const known = { recent: [], late: [] }
   await readCurrent(zone, known)
   const { state, error } = await zone.write(before, after, known)

@@ -231,14 +231,13 @@ test('a write that the registrar was too busy for goes on with the zone that was
   const quota = { reserve: async () => ({ slots: 3 }), release: () => undefined }
   const replaceZone = () => Promise.reject(busy)
   const registrar = new RegistrarZone({
-    // The only methods that are called.
-    registrar: { quota, zone: read, replaceZone, onZone: () => undefined } as never,
+    registrar: { quota, zone: read, replaceZone, onZone: () => undefined },
     clock,
     domain: { name: 'example.com', sld: 'example', tld: 'com' },
     verify: true,
     log: createLogger({ name: 'test', level: 'silent' }),
     queue: { checkLease: () => undefined },
-  })
+  } as never) // The only methods that are called.
   const known = { recent: [], late: [] }
   await registrar.read()
 
