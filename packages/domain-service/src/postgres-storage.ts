@@ -18,7 +18,7 @@ import { GivenZones } from './ledger/given-zones.ts'
 import { HostUpdates } from './ledger/host-updates.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { AwaitedChanges } from './ledger/replicas/awaited-changes.ts'
-import { type Lease, Leases } from './ledger/replicas/leases.ts'
+import { Leases } from './ledger/replicas/leases.ts'
 import { migrations, schema } from './ledger/schema.ts'
 import { changesChannel } from './ledger/stored-change.ts'
 import type { Storage, Surroundings } from './storage.ts'
@@ -49,7 +49,6 @@ export async function openPostgresStorage(
   const accountName = `${account.url} ${account.userName}`
   const replica = randomUUID()
   const budget = await SharedBudget.open(postgres, { account: accountName, replica })
-  const isAvailable = () => postgres.isAvailable
   const quota = await CallQuota.open({ limits, budget, clock })
   const leases = openLeases(postgres, { replica, log, ttlMs: timeoutMs + leaseMarginMs })
   registerDatabaseMetrics(metrics, postgres)
@@ -57,7 +56,7 @@ export async function openPostgresStorage(
   const awaited = new AwaitedChanges(postgres)
   const replicas: Replicas = { leases, awaited, isListening: false, onChange: () => undefined }
   replicas.isListening = await postgres.listen(changesChannel, (domain) => replicas.onChange(domain || undefined))
-  const tasks = new SharedTasks({ leases, isAvailable, log })
+  const tasks = shareTasks(postgres, leases, log)
   return {
     database: postgres,
     postgres,
@@ -68,8 +67,8 @@ export async function openPostgresStorage(
     quota,
     domainList: { store: new DomainListStore(postgres, accountName), leases },
     replicas,
-    isActive: () => tasks.isActive,
-    startTasks: (run) => tasks.start(run),
+    isActive: tasks.isActive,
+    startTasks: tasks.start,
     close: async () => {
       for (const each of [tasks, leases, awaited, postgres]) await each.close()
     },
@@ -81,52 +80,34 @@ const openLeases = (postgres: Postgres, { replica, log, ttlMs }: { replica: stri
   return new Leases({ sql: postgres, holder: replica, ttlMs, onError })
 }
 
-interface TasksOptions {
-  leases: Leases
-  isAvailable: () => boolean
-  log: Logger
-}
+const tasksLease = 'background tasks'
 
 /** Background tasks that one replica at a time runs. If it dies, another one takes over when its lease expires. */
-class SharedTasks {
-  readonly #options: TasksOptions
-  #lease: Lease | undefined
-  #timer: NodeJS.Timeout | undefined
-  #running = Promise.resolve()
-
-  constructor(options: TasksOptions) {
-    this.#options = options
-  }
-
-  get isActive(): boolean {
-    return this.#lease !== undefined && this.#options.leases.current(tasksLease) === this.#lease
-  }
-
-  async start(run: () => Promise<void>): Promise<void> {
-    this.#running = this.#run(run)
-    await this.#running
-    this.#timer = setInterval(() => {
-      this.#running = this.#running.then(() => this.#run(run))
-    }, taskIntervalMs).unref()
-  }
-
-  async close(): Promise<void> {
-    clearInterval(this.#timer)
-    await this.#running
-  }
-
-  async #run(run: () => Promise<void>): Promise<void> {
-    const { leases, isAvailable, log } = this.#options
+function shareTasks(postgres: Postgres, leases: Leases, log: Logger) {
+  let timer: NodeJS.Timeout | undefined
+  let running = Promise.resolve()
+  const isActive = () => leases.current(tasksLease) !== undefined
+  const attempt = async (run: () => Promise<void>) => {
     try {
-      if (!this.isActive) this.#lease = await leases.tryAcquire(tasksLease)
-      if (this.isActive && isAvailable()) await run()
+      if (!isActive()) await leases.tryAcquire(tasksLease)
+      if (isActive() && postgres.isAvailable) await run()
     } catch (error) {
       log.warn({ err: error }, 'background tasks not run')
     }
   }
+  const start = async (run: () => Promise<void>) => {
+    running = attempt(run)
+    await running
+    timer = setInterval(() => {
+      running = running.then(() => attempt(run))
+    }, taskIntervalMs).unref()
+  }
+  const close = () => {
+    clearInterval(timer)
+    return running
+  }
+  return { isActive, start, close }
 }
-
-const tasksLease = 'background tasks'
 
 function registerLeaseMetrics(metrics: Metrics | undefined, leases: Leases) {
   const held = 'Leases that this replica holds, of domains and of tasks'

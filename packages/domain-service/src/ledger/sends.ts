@@ -25,11 +25,6 @@ export const isOpen = sql`state in ('open', 'unknown', 'unverified')`
 /** Given up within `lateMs`: the registrar may still carry it out. */
 export const isGivenUp = sql`given_up_at > ${now} - ${lateMs} and unanswered > 0`
 
-/** Sends of a domain that meet one condition or the other, each by its index: for an `or` SQLite reads the domain. */
-export const hasEither = (domain: string, one: Statement, other: Statement) =>
-  sql`id in (select id from ${sends} where domain = ${domain} and ${one}
-    union select id from ${sends} where domain = ${domain} and ${other})`
-
 /** A send that a batch has to know: see `DomainSends`. Zones are digests, times are milliseconds since 1970. */
 export interface SendRow {
   role: 'recent' | 'open' | 'late'
@@ -49,11 +44,9 @@ export interface SendRow {
 /** The sends of a domain that a batch has to know, newest first. */
 export function readSends(database: SqlTransaction, domain: string): Promise<SendRow[]> {
   const isOf = sql`domain = ${domain}`
-  const isRecent = hasEither(
-    domain,
-    sql`ended_at > ${now} - ${recentMs}`,
-    sql`${isOpen} and ended_at is null and started_at > ${now} - ${recentMs}`,
-  )
+  // Each by its index: for an `or` SQLite reads the domain.
+  const isRecent = sql`id in (select id from ${sends} where ${isOf} and ended_at > ${now} - ${recentMs}
+    union select id from ${sends} where ${isOf} and ${isOpen} and ended_at is null and started_at > ${now} - ${recentMs})`
   return database.all<SendRow>(sql`
     select role, id, state, base, zone, found, started_at, unanswered,
       case when role = 'open' then (select next.base from ${sends} as next
@@ -145,8 +138,8 @@ export async function endSend(transaction: SqlTransaction, id: number, outcome: 
 
 /** The zones of sends that the registrar may have carried out, or may still carry out. */
 export async function possibleZones(database: SqlTransaction, domain: string): Promise<Zone[]> {
-  const rows = await database.all<{ zone: string }>(sql`select distinct zone from ${sends}
-    where ${hasEither(domain, isOpen, isGivenUp)}`)
+  const rows = await database.all<{ zone: string }>(sql`select zone from ${sends}
+    where domain = ${domain} and ${isOpen} union select zone from ${sends} where domain = ${domain} and ${isGivenUp}`)
   const zones = rows.map(({ zone }) => zone)
   return zones.map(await getZones(database, domain, zones))
 }
