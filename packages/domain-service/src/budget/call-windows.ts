@@ -46,8 +46,6 @@ export interface WindowState {
   left: number
   /** When the oldest counted call leaves the window; milliseconds since 1970. */
   nextFreeAt: number | undefined
-  /** The same in milliseconds from now; 0 if there is none. */
-  nextFreeMs: number
 }
 
 /** Calls made in the hour that begins at `from`, milliseconds since 1970; `reads`: reads, reading ahead and sweeps. */
@@ -157,13 +155,7 @@ export class CallWindows {
       const count = countAfter(all, now - windowMs[window])
       const oldest = count === 0 ? undefined : all.times.at(-count)
       const nextFreeAt = oldest === undefined ? undefined : oldest + windowMs[window]
-      return {
-        window,
-        limit: calls,
-        left: Math.max(0, calls - count - this.#sum(this.held, all)),
-        nextFreeAt,
-        nextFreeMs: nextFreeAt === undefined ? 0 : nextFreeAt - now,
-      }
+      return { window, limit: calls, left: Math.max(0, calls - count - this.#sum(this.held, all)), nextFreeAt }
     })
   }
 

@@ -115,8 +115,9 @@ export function addRateLimitHeaders(app: App, { quota }: RegistrarClient) {
     route.onSend = [
       ...[route.onSend ?? []].flat(),
       (_request, reply, payload, done) => {
-        const windows = quota.windows.state(quota.now()).map(({ window, left, nextFreeMs }) => {
-          return `"${window}";r=${left};t=${Math.ceil(nextFreeMs / 1000)}`
+        const now = quota.now()
+        const windows = quota.windows.state(now).map(({ window, left, nextFreeAt = now }) => {
+          return `"${window}";r=${left};t=${Math.ceil((nextFreeAt - now) / 1000)}`
         })
         reply.header('ratelimit-policy', policy).header('ratelimit', windows.join(', '))
         done(null, payload)

@@ -1,8 +1,6 @@
 import { posix } from 'node:path'
-import type { Clock, Logger, Timer } from '@domains-and-files/http'
+import type { Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
-import type { Ledger } from '../ledger/ledger.ts'
-import type { RegistrarClient } from '../registrar/client.ts'
 import type { ZoneDependencies } from './zone-dependencies.ts'
 
 interface CheckOptions extends ZoneDependencies {
@@ -75,17 +73,11 @@ export class ZoneChecks {
   }
 }
 
-interface SweepOptions {
-  ledger: Ledger
-  registrar: Pick<RegistrarClient, 'zone'>
+interface SweepOptions extends Pick<ZoneDependencies, 'ledger' | 'registrar' | 'isActive' | 'clock' | 'log'> {
   /** The domains to read. */
   domains: { readonly managed: string[] }
   /** Each zone is read once within this time; 0: none is. */
   intervalMs: number
-  /** Whether this process is the one that sweeps. */
-  isActive: () => boolean
-  clock: Clock
-  log: Logger
 }
 
 /** Leaves the calls after a start to requests. */
