@@ -56,8 +56,6 @@ interface LedgerOptions {
  */
 export class Ledger extends ChangeHistory {
   readonly #leases: Leases | undefined
-  /** Whether other processes write zones, too. */
-  readonly isShared: boolean
   /** Commits without fsync: a power cut may undo these steps, since nothing was sent yet. */
   readonly #unsynced: Sql
   /** Makes earlier commits survive a power cut. Concurrent callers share one fsync, off the event loop. */
@@ -70,7 +68,6 @@ export class Ledger extends ChangeHistory {
   constructor({ sql: database, leases }: LedgerOptions) {
     super(database, leases ? sql`(is_async = 1 or awaited_until > ${leaseNow})` : sql`1 = 1`)
     this.#leases = leases
-    this.isShared = leases !== undefined
     this.#unsynced = database.unsynced ?? database
     this.#flush = async () => database.flush?.()
     this.knownZones = new KnownZones(database, database.unsynced)
@@ -233,9 +230,8 @@ export class Ledger extends ChangeHistory {
     })
   }
 
-  /** Each send raises the version before and after: a zone that was read at another version is outdated. */
+  /** Where several processes write, each send raises it before and after: a zone read at another version is outdated. */
   async zoneVersion(domain: string): Promise<number> {
-    if (!this.#leases) return 0
     const row = await this.sql.get<{ version: number }>(sql`select version from ${versions} where domain = ${domain}`)
     return row?.version ?? 0
   }

@@ -194,7 +194,7 @@ export class DomainWrites {
   // Requests that arrived during the read join the batch, and so do those close behind them: registrar quota is scarcer
   // than latency.
   async gather(writes: QueuedChange[]): Promise<number> {
-    const { isShared } = this.#options.ledger // Other processes queue writes, too.
+    const isShared = this.#options.replicas !== undefined // Other processes queue writes, too.
     let pulledTo = await this.#pull(writes)
     const latest = performance.now() + (isShared ? maxSharedDebounceMs : maxDebounceMs)
     const mayJoin = isShared || writes.length > 1

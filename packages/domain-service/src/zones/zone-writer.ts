@@ -31,13 +31,13 @@ export class ZoneWriter {
   readonly found = { lateWrites: 0, outsideChanges: 0 }
 
   constructor(options: Options) {
-    const { registrar, ledger, cacheTtlMs } = options
+    const { registrar, ledger, cacheTtlMs, replicas } = options
     this.#options = options
     // In the background, in the order of the reads.
     registrar.onZone = (zone, readAt) => {
       this.#comparing = this.#comparing.then(() => this.#compare(zone, readAt))
     }
-    const versionOf = ledger.isShared ? (domain: string) => ledger.zoneVersion(domain) : undefined
+    const versionOf = replicas ? (domain: string) => ledger.zoneVersion(domain) : undefined
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versionOf })
     const readCurrent = (domain: Domain) => this.#readCurrent(domain)
     const dependencies = { ...options, cache: this.#cache, counts: this.found, readCurrent }

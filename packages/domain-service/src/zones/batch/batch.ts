@@ -110,8 +110,8 @@ export class Batch {
   // Resolves what earlier sends left open; a failing disk leaves them open for the next batch. Where the database of the
   // replicas is away, nothing could be sent either.
   async #read(): Promise<void> {
-    const { ledger, log } = this.#options
-    if (ledger.isShared) this.#version = await ledger.zoneVersion(this.#domain)
+    const { ledger, log, replicas } = this.#options
+    if (replicas) this.#version = await ledger.zoneVersion(this.#domain)
     this.#sends = await ledger.sendsOf(this.#domain)
     const { open } = this.#sends
     const zone = await readCurrent(this.#registrar, this.#sends)
