@@ -30,8 +30,6 @@ export interface EndedSend {
   base: Zone
   outcome: WriteOutcome
   done: Set<EvaluatedWrite>
-  /** The change by which the service repairs a late write. */
-  repair: EvaluatedWrite | undefined
 }
 
 /** The warning of a write that is done, but not read back yet. */
@@ -139,12 +137,9 @@ const isForgettable = ({ write, effect }: WriteEnd) =>
 const isAway = ({ error }: WriteEnd) => error !== undefined && isDatabaseAway(error)
 
 /** A send as the ledger records it. Writes that failed because the database was away stay: the next batch takes them. */
-function recorded(send: EndedSend, ends: WriteEnd[]): SendOutcome {
-  const { outcome, done, repair } = send
+function recorded({ outcome, done }: EndedSend, ends: WriteEnd[]): SendOutcome {
   const state = outcome.state === 'closed' && done.size > 0 ? 'settled' : outcome.state
-  const changes = ends.filter((each) => !isAway(each))
-  if (repair) changes.unshift(endWith(send, repair))
-  return { ...outcome, state, changes }
+  return { ...outcome, state, changes: ends.filter((each) => !isAway(each)) }
 }
 
 /**

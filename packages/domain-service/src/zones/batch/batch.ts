@@ -1,13 +1,7 @@
 import { delay, HttpError } from '@domains-and-files/http'
 import type { Zone } from '../../dns/zone.ts'
 import { emailTypeUnknown, ledgerUnavailable, zoneKeepsChanging } from '../../errors.ts'
-import {
-  type DomainSends,
-  type EvaluatedWrite,
-  effectOf,
-  isDatabaseAway,
-  type QueuedChange,
-} from '../../ledger/ledger.ts'
+import { type DomainSends, type EvaluatedWrite, isDatabaseAway, type QueuedChange } from '../../ledger/ledger.ts'
 import {
   type BatchOptions,
   BatchRecorder,
@@ -25,10 +19,9 @@ import { resolveOpenSend } from './open-sends.ts'
 import { RegistrarZone } from './registrar-zone.ts'
 import { type Attempt, isAboutContent, separate } from './separate.ts'
 
-/** One setHosts to be: the zone as it was read, as the writes begin with it, and as it is to become. */
+/** One setHosts to be: the zone as it was read, and as it is to become. */
 interface Plan {
   base: Zone
-  intended: Zone
   zone: Zone
   evaluated: EvaluatedWrite[]
   sends: DomainSends
@@ -166,7 +159,7 @@ export class Batch {
       if (this.#unsent) throw this.#unsent
       for (let attempt = 1; attempt <= maxAttempts; attempt++) {
         const plan = await this.#plan(writes)
-        writes = plan.evaluated.map(({ write }) => write)
+        writes = plan.evaluated.flatMap(({ write }) => (write.request.reason ? [] : write))
         if (plan.zone === plan.base) {
           this.#options.cache.put(this.#domain, plan.base, this.#version)
           await this.#recorder.end(plan.evaluated.map((each) => unsent(each)))
@@ -192,12 +185,11 @@ export class Batch {
     const sends = this.#sends ?? (await this.#options.ledger.sendsOf(this.#domain))
     this.#sends = sends
     if (this.#late || sends.late.length > 0) this.#late = findRepair(base, sends.late, this.#late)
-    const { usesRegistrarDns } = base
-    const intended = this.#late ? { ...this.#late.send.confirmed, usesRegistrarDns } : base
-    const left = writes.some(({ isAsync }) => isAsync)
-      ? await takeSuperseded(writes, intended, this.#superseded)
-      : writes
-    return { base, intended, sends, ...(await evaluateWrites(left, intended)) }
+    const wanted = this.#late ? [this.#late.write, ...writes] : writes
+    const left = writes.some(({ isAsync }) => isAsync) ? await takeSuperseded(wanted, base, this.#superseded) : wanted
+    const plan = await evaluateWrites(left, base)
+    if (this.#late && plan.evaluated[0]?.error) throw plan.evaluated[0].error
+    return { base, sends, ...plan }
   }
 
   // The zone read or written last, or a fresh read. Only a write needs getInfo for an email type that getHosts leaves out.
@@ -219,12 +211,11 @@ export class Batch {
    * are not queued any more: those that are `gone`.
    * @throws 503 or 507 where the ledger cannot be written.
    */
-  async #send({ base, intended, zone, evaluated, sends }: Plan) {
+  async #send({ base, zone, evaluated, sends }: Plan) {
     if (zone.emailType === undefined) throw emailTypeUnknown()
     const { ledger, log, counts, cache } = this.#options
     const late = this.#late
-    const repair = late && { ...effectOf(base, intended), write: late.write }
-    const intents = [...(repair ? [repair] : []), ...evaluated.filter(isChange)]
+    const intents = evaluated.filter(isChange)
     const repairs = late ? [late.send.id] : []
     const { id, gone, changeIds } = await ledger.startSend({ base, zone, intents, repairs })
     if (id === 0) {
@@ -250,21 +241,23 @@ export class Batch {
     // A zone that a late write left proves nothing about this send.
     const isLate = outcome.state === 'closed' && findLateWrite(known.late, outcome.found)
     const done = new Set(isLate ? [] : findDone(evaluated, outcome))
-    if (repair && !outcome.error) done.add(repair)
-    return { send: { id, base, outcome, done, repair }, gone }
+    return { send: { id, base, outcome, done }, gone }
   }
 
   async #endSend(send: EndedSend, evaluated: EvaluatedWrite[]): Promise<Attempt> {
-    const { outcome, repair, base } = send
+    const { outcome, base } = send
     const { log } = this.#options
     const { state, error } = outcome
     // What was evaluated before the first change does not depend on the send.
-    const first = repair ? 0 : evaluated.findIndex(isChange)
+    const first = evaluated.findIndex(isChange)
     const [independent, dependent] = [evaluated.slice(0, first), evaluated.slice(first)]
-    const isDivided = state === 'refused' && dependent.length > 0 && isAboutContent(outcome.error)
+    const { repairs = [], others = [] } = Object.groupBy(dependent, ({ write }) =>
+      write.request.reason ? 'repairs' : 'others',
+    )
+    const isDivided = state === 'refused' && others.length > 0 && isAboutContent(outcome.error)
     const ends = [
       ...independent.map((each) => unsent(each)),
-      ...(isDivided ? [] : dependent.map((each) => endWith(send, each))),
+      ...(isDivided ? repairs : dependent).map((each) => endWith(send, each)),
     ]
     if (state === 'closed' || state === 'unknown') {
       const changes = evaluated.filter(isChange).map((each) => factsOf(each.write, each))
@@ -279,8 +272,8 @@ export class Batch {
     if (!isDivided) return error ? 'failed' : 'done'
     this.#zone = outcome.shown
     return {
-      writes: dependent.map(({ write }) => write),
-      named: findOwners(dependent, outcome.rows).map(({ write }) => write),
+      writes: others.map(({ write }) => write),
+      named: findOwners(others, outcome.rows).map(({ write }) => write),
       error: outcome.error,
       zone: base,
     }

@@ -115,7 +115,7 @@ function describe(rows: Row[], domain: string): string {
 export const findLateWrite = (sends: LateSend[], zone: Zone): LateSend | undefined =>
   sends.find((send) => isSame(zone, send.zone) && !isSame(zone, send.confirmed))
 
-/** A late write to undo, by a change of the service itself; its id is 0 until the ledger has it. */
+/** A late write to undo, by a change of the service itself before all others; its id is 0 until the ledger has it. */
 export interface LateRepair {
   send: LateSend
   write: QueuedChange
@@ -136,7 +136,7 @@ const repairRequest = (domain: string, { confirmed }: LateSend): ChangeRequest =
   requestId: 'late-write',
   reason: 'late_write',
   edit: { kind: 'restore', emailType: confirmed.emailType, rows: confirmed.rows },
-  force: false,
+  force: true,
 })
 
 /** Late writes without the one that is being repaired, unless another transmission of it is unanswered. */
