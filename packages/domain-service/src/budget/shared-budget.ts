@@ -13,6 +13,8 @@ const waiters = name('call_waiters')
 /** The budget of all replicas, in the database. A turn locks it, so that processes take from it one after another. */
 export class SharedBudget implements CallBudget {
   readonly isShared = true
+  /** Health asks the database itself. */
+  readonly isStored = true
   readonly #sql: Postgres
   readonly #account: string
   readonly #replica: string
@@ -30,10 +32,6 @@ export class SharedBudget implements CallBudget {
   static async open(database: Postgres, process: Process): Promise<SharedBudget> {
     await database.run(sql`insert into ${budgets} (account) values (${process.account}) on conflict do nothing`)
     return new SharedBudget(database, process)
-  }
-
-  get isStored(): boolean {
-    return this.#sql.isAvailable
   }
 
   read(since: number): Promise<BudgetState> {

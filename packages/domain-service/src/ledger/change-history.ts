@@ -73,13 +73,12 @@ export class ChangeHistory {
     this.isAwaited = isAwaited
   }
 
-  /** Domains with asynchronous changes that a batch can take, the oldest change first. */
-  async queuedDomains(): Promise<string[]> {
-    const rows = await this.sql.all<{ domain: string }>(sql`
-      select domain from ${changes}
-      where ${isPending} and status = 'queued' and is_async = 1 and is_held = 0 and not_before <= ${now}
+  /** Domains with asynchronous changes, the oldest change first. `isReady` (1): a batch can take one now. */
+  queuedDomains() {
+    return this.sql.all<{ name: string; isReady: number }>(sql`
+      select domain as name, max(case when not_before <= ${now} then 1 else 0 end) as "isReady" from ${changes}
+      where ${isPending} and status = 'queued' and is_async = 1 and is_held = 0
       group by domain order by min(id)`)
-    return rows.map(({ domain }) => domain)
   }
 
   /** How many asynchronous changes are queued, and how many of them wait for an admin after a restore. */

@@ -208,11 +208,11 @@ interface KnownChange {
   after: string | null
 }
 
-/** Cancels asynchronous and proposed changes, and releases their idempotency keys. @returns how many. */
+/** Cancels queued and proposed changes, and releases their idempotency keys. @returns how many. */
 export const cancelAll = (transaction: SqlTransaction, which: Statement, reason?: string) =>
   transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null,
       idempotency_key = null, reason = coalesce(${reason}, reason)
-    where ${which} and status in ('queued', 'proposed') and is_async = 1`)
+    where ${which} and status in ('queued', 'proposed')`)
 
 // The zones become those that were read; what the change itself did is stored beside them.
 async function replaceZones(

@@ -139,7 +139,7 @@ export class Ledger extends ChangeHistory {
 
   /** Cancels proposals that were not approved within 14 days. */
   async expireProposals(): Promise<void> {
-    const isExpired = sql`status = 'proposed' and created_at <= ${now} - ${proposedMs}`
+    const isExpired = sql`status = 'proposed' and is_async = 1 and created_at <= ${now} - ${proposedMs}`
     await cancelAll(this.sql, isExpired, 'expired')
   }
 
@@ -157,7 +157,7 @@ export class Ledger extends ChangeHistory {
    */
   cancel(id: number): Promise<StoredChange | undefined> {
     return this.sql.transaction(async (transaction) => {
-      const cancelled = await cancelAll(transaction, sql`id = ${id}`)
+      const cancelled = await cancelAll(transaction, sql`id = ${id} and is_async = 1`)
       return cancelled > 0 ? readChange(transaction, id) : undefined
     })
   }
@@ -178,7 +178,7 @@ export class Ledger extends ChangeHistory {
     const which = sql`is_held = 1 ${domains ? sql`and ${isVisible(domains)}` : sql``}`
     return this.sql.transaction((transaction) =>
       cancel
-        ? cancelAll(transaction, which)
+        ? cancelAll(transaction, sql`${which} and is_async = 1`)
         : transaction.run(sql`update ${changes} set is_held = 0 where ${which} and status = 'queued'`),
     )
   }
@@ -242,9 +242,7 @@ export class Ledger extends ChangeHistory {
       // An earlier version marked changes as `sending` before their send was recorded.
       await transaction.run(sql`update ${changes} set status = 'queued' where ${isUnsent} and not exists
         (select 1 from ${name('leases')} where name = changes.domain and until > ${leaseNow})`)
-      await transaction.run(sql`update ${changes}
-        set status = 'cancelled', ended_at = ${now}, idempotency_key = null, request = null
-        where ${isPending} and status = 'queued' and ${this.#isAbandoned}`)
+      await cancelAll(transaction, sql`${isPending} and ${this.#isAbandoned}`)
     })
   }
 

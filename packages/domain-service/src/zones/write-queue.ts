@@ -111,14 +111,15 @@ export class WriteQueue {
   async #startNext(): Promise<void> {
     const { isActive, ledger } = this.#options
     if (!isActive()) return
-    for (const name of await ledger.queuedDomains()) {
+    const queued = await ledger.queuedDomains()
+    for (const { name, isReady } of queued) {
       if (this.#isClosing || this.#active.size >= maxActive) return
       const domain = readDomain(name)
-      if (this.#active.has(name) || typeof domain === 'string') continue
+      if (!isReady || this.#active.has(name) || typeof domain === 'string') continue
       this.#active.add(name)
       void this.#carryOut(domain)
     }
-    if ((await ledger.countQueued()).queued > 0) this.#startIn(retryMs)
+    if (queued.length > 0) this.#startIn(retryMs)
   }
 
   async #carryOut(domain: Domain): Promise<void> {
