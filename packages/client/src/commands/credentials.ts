@@ -11,7 +11,7 @@ import { Writable } from 'node:stream'
 import type { components } from '../../generated/static-service.d.ts'
 import { ProblemError } from '../responses.ts'
 import type { Credentials } from '../session.ts'
-import { UsageError } from './terminal.ts'
+import { CommandError, UsageError } from './terminal.ts'
 
 /** A service: the prefix of its environment variables, and its address without a trailing slash. */
 interface Service {
@@ -167,7 +167,7 @@ async function requireSingleSignOn({ baseUrl, prefix }: Service) {
   if (!response.ok) throw await ProblemError.from(response)
   const { oidc } = (await response.json()) as components['schemas']['LoginMethods'] // As documented.
   if (oidc) return
-  throw new UsageError(`There is no single sign-on here: set ${prefix}_USERNAME or ${prefix}_TOKEN.`)
+  throw new CommandError(`There is no single sign-on here: set ${prefix}_USERNAME or ${prefix}_TOKEN.`)
 }
 
 async function receiveCode(baseUrl: string, challenge: string): Promise<string> {
@@ -182,7 +182,7 @@ async function receiveCode(baseUrl: string, challenge: string): Promise<string> 
   const { port } = server.address() as AddressInfo // It listens on TCP.
   try {
     const received = once(server, 'code', { signal: AbortSignal.timeout(waitMs) }).catch(() => {
-      throw new UsageError('Nobody logged in for five minutes.')
+      throw new CommandError('Nobody logged in for five minutes.')
     })
     const query = new URLSearchParams({ return_to: `http://127.0.0.1:${port}/`, challenge })
     openBrowser(`${baseUrl}/api/auth/oidc/login?${query}`)

@@ -2,7 +2,7 @@ import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { ProblemError } from '../responses.ts'
 import { type Credentials, trimSlashes } from '../session.ts'
 import { logIn, readCredentials } from './credentials.ts'
-import { UsageError } from './terminal.ts'
+import { CommandError, UsageError } from './terminal.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
@@ -69,6 +69,7 @@ function reasonOf(error: unknown, service: string): string | undefined {
   if (error instanceof ProblemError) return `${error.message} (${error.code})`
   if (error instanceof TypeError && error.cause instanceof Error)
     return `The service cannot be reached at ${service}: ${error.cause.message}`
+  if (error instanceof CommandError) return error.message
   // System errors, such as a missing or unreadable file.
   return error instanceof Error && 'syscall' in error ? error.message : undefined
 }

@@ -1,6 +1,9 @@
 /** A usage error; the program prints it with its usage and exits with status 2. */
 export class UsageError extends Error {}
 
+/** Another failure that its message explains; the program prints that alone and exits with status 1. */
+export class CommandError extends Error {}
+
 /** Rows as aligned columns. */
 export function formatTable(rows: (string | number)[][]): string {
   const widths = rows.reduce<number[]>(

@@ -96,7 +96,8 @@ test('login --sso says at once that a service has no single sign-on, or does not
   const refused = await files(['login', '--sso'], { ...browser, FILES_URL: none })
   const missed = await files(['login', '--sso'], { ...browser, FILES_URL: away })
 
-  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('FILES_USERNAME') })
+  const advice = 'There is no single sign-on here: set FILES_USERNAME or FILES_TOKEN.\n'
+  expect(refused).toMatchObject({ code: 1, stderr: advice })
   expect(missed).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be reached') })
 })
 
