@@ -64,7 +64,8 @@ function canonicalDomain(text: string): string | undefined {
 }
 
 // Checked before domainToASCII, which parses a URL host: it would drop a path, and turn `1.2` into an address.
-const domainPattern = /^(\*\.)?((?:[\p{L}\p{M}\p{N}_-]+\.)+[\p{L}\p{M}\p{N}-]*\p{L}[\p{L}\p{M}\p{N}-]*)$/u
+// One label alone is a domain only after `*.`.
+const domainPattern = /^(?:(\*\.)|(?=.+\.))((?:[\p{L}\p{M}\p{N}_-]+\.)*[\p{L}\p{M}\p{N}-]*\p{L}[\p{L}\p{M}\p{N}-]*)$/u
 
 /**
  * Folders of the static service as `docs/`: normalised to NFC, none inside another. One leading slash is dropped, a
@@ -108,6 +109,7 @@ export const RecordLimit = z
       .toLowerCase()
       .min(1)
       .max(253)
+      .overwrite((name) => (isNamePattern(name) ? toALabels(name) : name))
       .refine(isNamePattern, 'must be a name relative to the domain, with at most one label *')
       .describe('relative to the domain; `*` for one label or more; `@` for the domain'),
     types: z
@@ -128,7 +130,7 @@ export type RecordLimit = z.infer<typeof RecordLimit>
 
 /** The limits of users and tokens in both services, as requests give them. An absent limit does not limit. */
 export const wantedLimits = {
-  domains: Domains.max(100).optional().describe('only these'),
+  domains: Domains.max(100, 'must name at most 100 domains').optional().describe('only these'),
   folders: Folders.optional().describe('only these'),
   writes: Writes.optional(),
 }
@@ -177,6 +179,10 @@ function isNamePattern(text: string): boolean {
   const isLabel = (label: string) => /^(?:\*|[\p{L}\p{M}\p{N}_-]{1,63})$/u.test(label)
   return text === '@' || (text.split('*').length <= 2 && text.split('.').every(isLabel))
 }
+
+// Zones have A-labels. The last label must not be a number, which a URL host takes for an address.
+const toALabels = (name: string) =>
+  /^\p{ASCII}+$/u.test(name) ? name : domainToASCII(`${name}.x`).slice(0, -'.x'.length)
 
 /** An IPv4 or IPv6 network such as `192.0.2.0/24`, or one address. */
 export const Network = z

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Domains, Folders, intersect, isInNetworks, Network, RecordLimit } from '../src/limits.ts'
+import { Domains, Folders, intersect, isInNetworks, Network, RecordLimit, wantedLimits } from '../src/limits.ts'
 
 test.each(['', '*', '*.', '*.*.uk', 'a.*.uk', '.com', 'com', 'a b.com', 'a/b.com', '1.2.3.4', '-'])(
   'the users file takes no %j for a domain',
@@ -7,6 +7,21 @@ test.each(['', '*', '*.', '*.*.uk', 'a.*.uk', '.com', 'com', 'a b.com', 'a/b.com
     expect(Domains.safeParse([domain]).success).toBe(false)
   },
 )
+
+test.each([
+  ['*.Uk', '*.uk'],
+  ['*.co.uk', '*.co.uk'],
+  ['*.\u0440\u0444', '*.xn--p1ai'],
+])('%j stands for all domains below a name of any length', (given, kept) => {
+  expect(Domains.parse([given])).toEqual([kept])
+})
+
+test('who names too many domains is told how many there may be', () => {
+  const many = Array.from({ length: 101 }, (_, at) => `d${at}.com`)
+
+  expect(wantedLimits.domains.safeParse(many).error?.issues[0]?.message).toBe('must name at most 100 domains')
+  expect(wantedLimits.domains.safeParse(many.slice(1)).success).toBe(true)
+})
 
 test('a list of domains is not empty: nobody is meant to see none', () => {
   expect(Domains.safeParse([]).success).toBe(false)
@@ -43,8 +58,17 @@ test.each([
   expect(intersect('folders', one, other)).toEqual(common)
 })
 
-test.each(['a.*.*', 'a*', 'a..b', '', 'a.@', 'a b', '.a'])('%j is no name pattern', (name) => {
+test.each(['a.*.*', 'a*', 'a..b', '', 'a.@', 'a b', '.a', 'b\u00fc/x', 'a\u200db'])('%j is no name pattern', (name) => {
   expect(RecordLimit.safeParse({ name, types: ['A'] }).success).toBe(false)
+})
+
+test.each([
+  ['B\u00fccher', 'xn--bcher-kva'],
+  ['_acme-challenge.*.b\u00fccher', '_acme-challenge.*.xn--bcher-kva'],
+  ['\uff11', '1'],
+  ['@', '@'],
+])('the name pattern %j is kept as %j, in the A-labels of zones', (given, kept) => {
+  expect(RecordLimit.parse({ name: given, types: ['A'] }).name).toBe(kept)
 })
 
 test.each(['SRV', 'SOA', 'X', ''])('no token is limited to the type %j, which nobody can write', (type) => {

@@ -99,6 +99,15 @@ test('a token limited to records patches these, and does not move them elsewhere
   expect(patched.body).toMatchObject({ name: 'home', ttl: 60 })
 })
 
+test('a token limited to a name in Unicode writes the record of that name', async () => {
+  await using service = await start({ domains })
+  const limits = { records: [{ name: 'B\u00fccher', types: ['A'] }] }
+
+  const set = await call(service, limits, ['PUT', '/rrsets/b%C3%BCcher/A', { values: ['192.0.2.6'] }])
+
+  expect([set.status, set.body.name]).toEqual([201, 'xn--bcher-kva'])
+})
+
 test('a batch shows a token only the records that it may read', async () => {
   await using service = await start({ domains })
 
