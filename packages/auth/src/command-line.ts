@@ -213,8 +213,9 @@ export async function openStores(service: string, env: NodeJS.ProcessEnv, verb: 
   const users = shared ? new SqlUsers(shared) : openUsersFile(env, dataDir)
   const { prefix } = serviceOf(service)
   const report = () => undefined // No caller uses a token.
-  const accounts = openAccounts({ users, database, prefix, now: Date.now, report })
-  return { service, ...accounts, [Symbol.asyncDispose]: () => database.close() }
+  const now = shared?.now ?? Date.now // Replicas have the clock of the database in common.
+  const accounts = openAccounts({ users, database, prefix, now, report })
+  return { service, now, ...accounts, [Symbol.asyncDispose]: () => database.close() }
 }
 
 export type Stores = Awaited<ReturnType<typeof openStores>>

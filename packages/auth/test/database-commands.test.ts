@@ -1,5 +1,5 @@
 import { sql } from '@domains-and-files/persistence'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import { verifyPassword } from '../src/login/password.ts'
 import { SqlUsers } from '../src/users/sql-users.ts'
 import { runCommand, spawnCommand } from './support/commands.ts'
@@ -42,6 +42,33 @@ test('with DATABASE_URL the service must be named, since each has its own users'
     status: 2,
     stderr: expect.stringContaining('--service domain or --service static'),
   })
+})
+
+test.each([
+  ['users', ['add', 'paul', '--role', 'editor', '--service', 'domain', '--folders', 'docs/'], '--folders'],
+  ['users', ['add', 'paul', '--role', 'editor', '--service', 'static', '--domains', 'example.com'], '--domains'],
+] as const)('%s refuses a limit that means nothing in the service', async (command, args, option) => {
+  const refused = await runCommand(command, [...args], { stdin: 'password-of-paul', env })
+
+  expect(refused).toMatchObject({ status: 2, stderr: expect.stringContaining(`${option} means nothing in the `) })
+  expect(await new SqlUsers(shared.database).find('paul')).toBeUndefined()
+})
+
+test('times are by the clock of the database, as those of replicas, however wrong that of this machine is', async () => {
+  using _wrong = vi.spyOn(Date, 'now').mockReturnValue(Date.UTC(2100, 0))
+  const issuer = ['--issuer', 'https://ci.example', '--audience', 'https://dns.example', '--claim', 'sub=x']
+  const service = ['--service', 'domain']
+
+  await runCommand('users', ['add', 'quinn', '--role', 'editor', ...service], { stdin: 'password-of-quinn', env })
+  await runCommand('tokens', ['add', 'domain', 'ci', '--owner', 'quinn'], { env })
+  await runCommand('trusts', ['add', 'ci', ...issuer, '--role', 'editor', ...service], { env })
+  const tokens = await runCommand('tokens', ['list', 'domain', '--owner', 'quinn'], { env })
+  const trusts = await runCommand('trusts', ['list', ...service], { env })
+  const user = await new SqlUsers(shared.database).find('quinn')
+
+  const created = /created_at=(?!2100)/
+  expect([tokens.stdout, trusts.stdout]).toEqual([expect.stringMatching(created), expect.stringMatching(created)])
+  expect(user?.created_at).toMatch(/^(?!2100)/)
 })
 
 test.each([

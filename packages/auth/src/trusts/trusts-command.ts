@@ -74,7 +74,7 @@ async function add({ opened }: Opened, trust: NewTrust) {
   // Before one of them has it.
   for (const { database } of opened)
     if ((await listTrusts(database)).some(({ name }) => name === trust.name)) throw trustExists(trust.name)
-  for (const { database } of opened) await addTrust(database, trust, Date.now())
+  for (const { database, now } of opened) await addTrust(database, trust, now())
   return `Added the trust ${trust.name} to ${opened.map(({ service }) => service).join(' and ')}\n`
 }
 

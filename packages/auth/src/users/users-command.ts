@@ -8,7 +8,9 @@ import {
   type Program,
   readNewPassword,
   readService,
+  refuseOtherLimits,
   runProgram,
+  type Stores,
   serviceOptions,
   UsageError,
   usesDatabase,
@@ -26,7 +28,6 @@ import {
   sourceOf,
   type User,
   Username,
-  type Users,
   withoutAccess,
   withPassword,
 } from './user.ts'
@@ -75,17 +76,22 @@ const commands = {
 export const manageUsers = (args: string[], line: CommandLine) =>
   runProgram({ name: 'users', help, commands, open }, args, line)
 
-const open: Program<Stored>['open'] = async ({ verb, service }, env) => {
-  if (usesDatabase(env)) return openStores(readService(service, serviceOptions), env, verb)
+const open: Program<Stored>['open'] = async ({ verb, service, fields }, env) => {
+  if (usesDatabase(env)) {
+    const only = readService(service, serviceOptions)
+    refuseOtherLimits(only, fields)
+    return openStores(only, env, verb)
+  }
   if (service !== undefined) throw new UsageError('--service is only for DATABASE_URL')
-  return { users: openUsersFile(env), [Symbol.asyncDispose]: async () => {} }
+  // Both services may share this file, so each of its users may have the limits of both.
+  return { users: openUsersFile(env), now: Date.now, [Symbol.asyncDispose]: async () => {} }
 }
 
-type Stored = { users: Users }
+type Stored = Pick<Stores, 'users' | 'now'>
 
-async function addWithPassword({ users }: Stored, added: z.infer<typeof AddedUser>, line: CommandLine) {
+async function addWithPassword({ users, now }: Stored, added: z.infer<typeof AddedUser>, line: CommandLine) {
   const password = await hashNewPassword(added.username, line)
-  await addUser(users, { ...added, password }, Date.now())
+  await addUser(users, { ...added, password }, now())
   return `Added ${added.username} as ${added.role}\n`
 }
 
