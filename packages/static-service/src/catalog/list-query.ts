@@ -73,6 +73,12 @@ type Column = keyof typeof values
 
 export type OrderName = Column | `-${Column}`
 
+/** The order that a list is read along: the index of a directory has its files by name. */
+export function orderOf({ sort, category, search, recursive = true }: ListQuery): OrderName {
+  if (recursive || category || search) return sort
+  return sort === 'path' ? 'name' : sort === '-path' ? '-name' : sort
+}
+
 /** Equal times and sizes are ordered by path. */
 export const orders = Object.fromEntries(
   (Object.keys(values) as Column[]).flatMap((column) => [

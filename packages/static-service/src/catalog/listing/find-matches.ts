@@ -1,5 +1,5 @@
 import { dialect, name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import { type ListQuery, maxHits, type Order, type OrderName, orders, type SortedFile } from '../list-query.ts'
+import { type ListQuery, maxHits, type Order, orders, type SortedFile } from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
 import { all, below } from '../records.ts'
 import { type FileRow, fileRow } from '../tables.ts'
@@ -15,21 +15,12 @@ export interface ListScope {
   changedAt: string
   /** All files. */
   population: number
-  /** The directory that the list is restricted to; undefined: none. */
-  directory: { isRecursive: boolean; size: number } | undefined
+  /** Files of the directory that the list is restricted to; null: there is no such directory. */
+  size: number | null
+  /** Whether it is restricted to none. */
+  isWhole: boolean
   /** Number of files in the list, if a counter has it. */
   total: number | undefined
-  isMissing: boolean
-}
-
-interface ScopeRow {
-  lastChange: number
-  changedAt: string
-  population: number
-  ofCategory: number | null
-  size: number | null
-  children: number | null
-  subdirectories: number
 }
 
 /** Reads the counters for a query. */
@@ -37,33 +28,26 @@ export async function readScope(
   transaction: SqlTransaction,
   { prefix = '', recursive = true, category, search }: ListQuery,
 ): Promise<ListScope> {
-  const row = await transaction.get<ScopeRow>(sql`
-    select last_change "lastChange", last_changed_at "changedAt", root.file_count population, scope.file_count size, scope.children,
-      (select file_count from ${name('categories')} where category = ${category ?? ''}) "ofCategory",
-      ${recursive ? sql`0` : sql`(select count(*) from ${directories} where parent = ${prefix})`} subdirectories
+  const isWhole = prefix === '' && recursive
+  const subdirectories = sql`(select count(*) from ${directories} where parent = ${prefix})`
+  const row = await transaction.get<Omit<ListScope, 'isWhole' | 'total'> & { ofCategory: number | null }>(sql`
+    select last_change "lastChange", last_changed_at "changedAt", root.file_count population,
+      ${recursive ? sql`scope.file_count` : sql`scope.children - ${subdirectories}`} size,
+      (select file_count from ${name('categories')} where category = ${category ?? ''}) "ofCategory"
     from ${name('catalog')}
       join ${directories} root on root.path = ''
       left join ${directories} scope on scope.path = ${prefix}`)
   if (!row) throw new Error('the catalog has no row of counts')
-  const { lastChange, changedAt, population, size, children, subdirectories } = row
-  const isWhole = prefix === '' && recursive
-  const ofDirectory = recursive ? (size ?? 0) : (children ?? 0) - subdirectories
-  const counted = isWhole ? (category ? (row.ofCategory ?? 0) : population) : ofDirectory
-  return {
-    lastChange,
-    changedAt,
-    population,
-    directory: isWhole ? undefined : { isRecursive: recursive, size: ofDirectory },
-    total: search || (category && !isWhole) ? undefined : counted,
-    isMissing: size === null,
-  }
+  const { ofCategory, ...counts } = row
+  const counted = isWhole && category ? (ofCategory ?? 0) : (counts.size ?? 0)
+  return { ...counts, isWhole, total: search || (category && !isWhole) ? undefined : counted }
 }
 
 /**
  * Restricts files to those of the query's directory: by its index or by that of paths, unless files are read along an
  * order that these indexes do not provide.
  */
-export function directoryFilter({ prefix = '', recursive = true }: ListQuery, order?: Order): Statement[] {
+function directoryFilter({ prefix = '', recursive = true }: ListQuery, order?: Order): Statement[] {
   if (!recursive) {
     const isIndexed = !order || order.column === 'name'
     return [sql`${isIndexed ? indexed : unindexed}directory = ${prefix}`]
@@ -112,9 +96,9 @@ function sourceOf({ transaction, query, scope, sample }: ListRead) {
   const unindexed = { from: files, conditions }
   if (!search) return unindexed
   conditions.push(containsTerm(search))
-  const { directory } = scope
   const share = sample.shareOf(search, category)
-  if (directory && directory.size <= Math.max(fewFiles, share * scope.population)) return unindexed
+  const { isWhole, size, population } = scope
+  if (!isWhole && (size ?? 0) <= Math.max(fewFiles, share * population)) return unindexed
   if (share >= commonShare) return unindexed
   // PostgreSQL's planner combines it with the index of paths where that helps.
   const { from, condition } = searchIndexes[transaction.dialect].candidates(sample.rarest(search), category)
@@ -122,61 +106,61 @@ function sourceOf({ transaction, query, scope, sample }: ListRead) {
 }
 
 /** Condition for paths that contain a folded text. */
-export const containsTerm = (folded: string): Statement =>
+const containsTerm = (folded: string): Statement =>
   sql`${dialect({
     sqlite: sql`instr(${foldedPath}, ${folded}) > 0`,
     postgres: sql`strpos(${foldedPath}, ${folded}) > 0`,
   })}`
 
 /** Files in an order. `from`: the first row; `after`: the row before it; neither: the start of the order. */
-export interface Range {
-  order: OrderName
+interface Range {
+  order: Order
   from?: SortedFile | undefined
   after?: SortedFile | undefined
   offset: number
   take: number
 }
 
+const isInRange = ({ order, from, after }: Range) => [
+  ...(from ? [order.from(from)] : []),
+  ...(after ? [order.after(after)] : []),
+]
+
 /** The files that follow in an order. */
 export async function scanPage(read: ListRead, range: Range): Promise<FileRow[]> {
-  const { search } = read.query
-  if (!search) return readInOrder(read, range)
+  if (!read.query.search) return readInOrder(read, range)
   // As many as contain the page of a term that a tenth of the files match, if these are spread over the order.
   const near = await readInOrder(read, range, minScanned + 10 * (range.offset + range.take))
-  return near.length === range.take ? near : collectAll(read, range, search)
+  return near.length === range.take ? near : collectAll(read, range)
 }
 
 const minScanned = 20_000
 
 /** Reads along the index of the order; a search reads a limited number of rows. */
-async function readInOrder({ transaction, query }: ListRead, range: Range, maxRows?: number): Promise<FileRow[]> {
-  const { offset, take } = range
-  const order = orders[range.order]
-  const within = all(rangeConditions(query, range, order))
+async function readInOrder({ transaction, query }: ListRead, range: Range, maxRows = 0): Promise<FileRow[]> {
+  const { order, offset, take } = range
+  const { search, category } = query
+  const ofCategory = category ? [sql`category = ${category}`] : []
+  const within = all([...isInRange(range), ...ofCategory, ...directoryFilter(query, order)])
   await searchIndexes[transaction.dialect].plan(transaction, 'order')
-  if (query.search === undefined || !maxRows) {
-    const page = sql`select id from ${files} where ${within}
-      order by ${order.by} limit ${take} offset ${offset}`
-    return readRows(transaction, page, order)
-  }
   // SQLite would sort the rows again, and read them all first.
   const again = dialect({ sqlite: sql``, postgres: sql`order by ${order.by}` })
-  const page = sql`select id from (
-      select ${compared} from ${files} where ${within} order by ${order.by} limit ${maxRows}
-    ) near where ${containsTerm(query.search)} ${again} limit ${take} offset ${offset}`
+  const page = search
+    ? sql`select id from (
+        select ${compared} from ${files} where ${within} order by ${order.by} limit ${maxRows}
+      ) near where ${containsTerm(search)} ${again} limit ${take} offset ${offset}`
+    : sql`select id from ${files} where ${within} order by ${order.by} limit ${take} offset ${offset}`
   return readRows(transaction, page, order)
 }
 
-/** Collects all matches of a search by its index, and sorts them. */
-async function collectAll({ transaction, query, sample }: ListRead, range: Range, folded: string): Promise<FileRow[]> {
-  const { offset, take } = range
-  const order = orders[range.order]
-  const index = searchIndexes[transaction.dialect]
-  const { from, condition } = index.candidates(sample.rarest(folded), query.category)
-  const conditions = [condition, containsTerm(folded), ...rangeConditions(query, range)]
-  await index.plan(transaction, 'index')
+/** Collects all matches of a search, and sorts them. */
+async function collectAll(read: ListRead, range: Range): Promise<FileRow[]> {
+  const { transaction } = read
+  const { order, offset, take } = range
+  const { from, conditions } = sourceOf(read)
+  await searchIndexes[transaction.dialect].plan(transaction, 'index')
   const page = sql`with hits as materialized (
-      select id, path, name, size, updated_at from ${from} where ${all(conditions)})
+      select id, path, name, size, updated_at from ${from} where ${all([...conditions, ...isInRange(range)])})
     select id from hits order by ${order.by} limit ${take} offset ${offset}`
   return readRows(transaction, page, order)
 }
@@ -200,14 +184,4 @@ export async function readRows(transaction: SqlTransaction, page: Statement, { p
     sql`select ${fileRow} from (${page}) page join ${files} files on files.id = page.id`,
   )
   return rows.sort((one, other) => (precedes(one, other) ? -1 : 1))
-}
-
-/** `along`: the order that files are read along. */
-function rangeConditions(query: ListQuery, { order, from, after }: Range, along?: Order) {
-  return [
-    ...(from ? [orders[order].from(from)] : []),
-    ...(after ? [orders[order].after(after)] : []),
-    ...(query.category ? [sql`category = ${query.category}`] : []),
-    ...directoryFilter(query, along),
-  ]
 }
