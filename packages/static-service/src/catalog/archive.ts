@@ -12,7 +12,7 @@ import {
 import type { Group } from './changes/group.ts'
 import { rowOf } from './changes/loaded-files.ts'
 import { addPast } from './changes/past-rows.ts'
-import { loadFiles, writeChanges } from './changes/stored-rows.ts'
+import { loadFiles } from './changes/stored-rows.ts'
 import { insertInto, selected, toRow } from './records.ts'
 import { type FileRow, fileColumns, pastColumns, type VersionRow, versionColumns } from './tables.ts'
 
@@ -62,7 +62,7 @@ async function importFiles(group: Group, rows: ImportedFile[]) {
   const paths = rows.map(({ path }) => path)
   const digests = rows.map(({ digest }) => digest)
   const table = await loadFiles(group, paths, { digests })
-  const { dates } = table.loaded
+  const { dates } = table
   for (const { changeId = 1, ...row } of rows) {
     if (table.files.get(row.path)) continue
     if (table.isBlocked(row.path)) throw new Error(`${row.path} is a directory, or below a file`)
@@ -70,7 +70,6 @@ async function importFiles(group: Group, rows: ImportedFile[]) {
     if (row.updatedAt > dates.latest) dates.latest = row.updatedAt
   }
   table.accept(undefined)
-  await writeChanges(group, table)
 }
 
 const storeVersions = insertInto('versions', versionColumns, 'on conflict do nothing')

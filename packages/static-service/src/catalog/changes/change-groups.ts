@@ -8,8 +8,8 @@ import { recordUsedUp } from './change-entry.ts'
 import { abandon, begin, changeBelow, continueChange, rehearse } from './directory-changes.ts'
 import { moveFiles, put, remove } from './file-changes.ts'
 import type { CatalogOptions, Group, HistoryRules, SliceLimits } from './group.ts'
-import type { LoadedFiles } from './loaded-files.ts'
-import { dropOldest, forget, keepContents, prune } from './past-rows.ts'
+import { LoadedFiles } from './loaded-files.ts'
+import { dropExcess, forget, keepContents, prune } from './past-rows.ts'
 import { revert } from './revert-change.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 import { replaceTree } from './tree-changes.ts'
@@ -61,7 +61,12 @@ export function catalogWrites(submit: (command: CatalogCommand, size: 'small' | 
 /** Whether a command is a transaction of its own. */
 export const isAlone = ({ name }: CatalogCommand) => name in loneChanges
 
-type Effects = Pick<Group, 'changed' | 'freed'>
+interface Effects {
+  /** Paths that were changed. */
+  changed: string[]
+  /** Digests without references left. */
+  freed: string[]
+}
 
 /** What a group of commands did: an outcome per command, in order, and what all changed. */
 export type Committed = Effects & { outcomes: Outcome<unknown>[] }
@@ -143,20 +148,17 @@ export class ChangeGroups {
         contents,
         nowMs: locked.nowMs,
         keeps,
-        quota,
+        table: new LoadedFiles({ clock: new Date(locked.nowMs).toISOString(), quota }),
         rules: { ...this.#rules, sliceFiles: this.#sliceFiles },
         changed: [],
-        freed: [],
-        references: new Map(),
-        excess: 0,
       }
       const outcomes = await applyAll(group, commands)
-      if (group.excess > 0) await dropOldest(group, group.excess)
-      if (contents) await applyReferences(group, contents)
+      await writeChanges(group)
+      if (group.changed.length > 0) await dropExcess(group)
       return { outcomes, group }
     })
     effects.changed = effects.changed.concat(group.changed)
-    effects.freed = effects.freed.concat(group.freed)
+    effects.freed = effects.freed.concat(group.table.freed)
     return outcomes
   }
 }
@@ -189,20 +191,10 @@ async function applyAll(group: Group, commands: CatalogCommand[]): Promise<Outco
       return { error }
     }
   })
-  if (table.changes.length > 0) await writeChanges(group, table)
   return outcomes
 }
 
 function pathsOf({ name, input }: FileCommand): string[] {
   if (name === 'put') return input.files.map(({ path }) => path)
   return name === 'remove' ? input.paths : input.moves.flatMap(({ from, to }) => [from, to])
-}
-
-async function applyReferences({ transaction, references }: Group, contents: ContentTransaction) {
-  const { added = [], freed = [] } = Object.groupBy(references, ([, { before, after }]) =>
-    before === after ? 'same' : after ? 'added' : 'freed',
-  )
-  const digests = (some: typeof added) => some.map(([digest]) => digest)
-  if (added.length + freed.length > 0)
-    await contents.apply(transaction, { added: digests(added), freed: digests(freed) })
 }

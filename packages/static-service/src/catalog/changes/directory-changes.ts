@@ -73,17 +73,11 @@ export async function rehearse(
   return rows[limit - 1]?.path
 }
 
-/** `recordedAs`: the number of the change that this is a slice of. */
-async function changeThese(
-  group: Group,
-  rows: StoredFile[],
-  change: DirectoryChange,
-  recordedAs?: number,
-): Promise<Removed> {
-  const table = await applyToThese(group, rows, change, recordedAs)
+async function changeThese(group: Group, rows: StoredFile[], change: DirectoryChange): Promise<Removed> {
+  const table = await applyToThese(group, rows, change)
   const { bytesFreed } = table
   table.accept(change.cause)
-  await writeChanges(group, table)
+  await writeChanges(group)
   return { files: rows.length, bytesFreed }
 }
 
@@ -91,7 +85,6 @@ async function applyToThese(
   group: Group,
   rows: StoredFile[],
   { directory: from, target: to, overwrite }: DirectoryChange,
-  recordedAs?: number,
 ): Promise<LoadedFiles> {
   const moving =
     to === null
@@ -102,7 +95,7 @@ async function applyToThese(
           overwrite: overwrite === 1,
         }))
   const paths = [...rows, ...moving.map(({ file }) => file)].map(({ path }) => path)
-  const table = await loadFiles(group, paths, { recordedAs })
+  const table = await loadFiles(group, paths)
   if (to === null) exchange(table, rows)
   else relocate(table, moving)
   return table
@@ -138,7 +131,8 @@ export async function continueChange(group: Group, { id }: { id: number }): Prom
     await transaction.run(sql`update ${name('unfinished_changes')} set touched_at = ${nowMs} where id = ${id}`)
   }
   const cause = JSON.parse(change.cause)
-  const done = await changeThese(group, rows, { ...change, cause }, id)
+  group.table.recordedAs = id
+  const done = await changeThese(group, rows, { ...change, cause })
   if (isLast) await abandon(group, { id })
   return { ...done, isLast }
 }

@@ -22,8 +22,8 @@ export function put(
   table: LoadedFiles,
   { files, conditions = {}, actor = nobody }: Named & { files: NewFile[] },
 ): { rows: FileRow[]; wasNew: boolean } {
-  const { quota, missing } = table.loaded
-  if (files.some(({ digest }) => missing?.has(digest))) throw errors.contentMissing()
+  const { quota, missing } = table
+  if (files.some(({ digest }) => missing.has(digest))) throw errors.contentMissing()
   const before = files.map(({ path }) => table.files.get(path))
   const unmet = files.flatMap(({ path }, at) => {
     const row = before[at]
@@ -45,7 +45,7 @@ type StoringFile = NewFile & { createdAt?: string }
  * @throws {HttpError} `path_conflict`
  */
 export function exchange(table: LoadedFiles, ended: StoredFile[], files: StoringFile[] = []) {
-  const { dates } = table.loaded
+  const { dates } = table
   for (const row of ended) {
     dateFor(dates, row.updatedAt) // A later file at its path gets a later date.
     table.set(row.path, undefined)
@@ -82,7 +82,7 @@ interface Replacement {
 
 /** Stores these files except unchanged ones, and ends the other files of `before`. @throws {HttpError} */
 export function replaceFiles(table: LoadedFiles, { before, files }: Replacement) {
-  const { quota } = table.loaded
+  const { quota } = table
   const { storedSize } = table.counts
   const wanted = new Set(files.map(({ path }) => path))
   const ended = before.filter(({ path }) => !wanted.has(path))

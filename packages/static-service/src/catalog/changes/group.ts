@@ -1,5 +1,6 @@
 import type { SqlTransaction } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
+import type { LoadedFiles } from './loaded-files.ts'
 
 /** How long the past is kept. */
 export interface HistoryRules {
@@ -32,18 +33,12 @@ export interface Group {
   rules: HistoryRules & SliceLimits
   /** Ended files to keep: all, those that the newest version shows, or none. `nothing`: marks no versions either. */
   keeps: 'all' | 'versions' | 'none' | 'nothing'
-  /** Maximum bytes of current and past blobs together. */
-  quota: number | undefined
   /** Blobs whose rows change in the transactions of the catalog. */
   contents: ContentTransaction | undefined
   /** Paths that were changed. */
   changed: string[]
-  /** Digests without references left. */
-  freed: string[]
-  /** Blobs that got their first reference, or lost their last one. */
-  references: Map<string, { before: boolean; after: boolean }>
-  /** Bytes of the past that exceed the quota. */
-  excess: number
+  /** The rows that it changes. */
+  table: LoadedFiles
 }
 
 export interface Removed {

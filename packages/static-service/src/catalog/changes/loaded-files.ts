@@ -22,30 +22,6 @@ export interface CatalogCounts {
   lastChange: number
 }
 
-/** Rows of a transaction. */
-interface LoadedRows {
-  counts: CatalogCounts
-  /** Every path that is looked up as a file or a directory, whether it exists or not. */
-  paths: Set<string>
-  /** Every digest that files get. */
-  digests: Set<string>
-  /** Digests without bytes: files cannot get them. */
-  missing?: Set<string> | undefined
-  files: StoredFile[]
-  /** Directories among the paths. */
-  directories: DirectoryCounts[]
-  /** References of the digests, and of the blobs of the files. */
-  blobs: BlobReferences[]
-  /** Rows made by this change or an earlier one are kept when they end. */
-  keptUpTo: number
-  /** The dates that files get. */
-  dates: ChangeDates
-  /** Maximum bytes of the distinct blobs of files. */
-  quota?: number | undefined
-  /** The number of the change that this is a slice of. */
-  recordedAs?: number | undefined
-}
-
 /** The effect of one change on files. */
 export interface FileChange {
   entry: ChangeEntry
@@ -58,80 +34,103 @@ export interface FileChange {
 
 /** Rows by key. Changes since the last `accept` can be undone. */
 export class TrackedRows<Row extends object> {
+  readonly #keyOf: (row: Row) => string
+  /** Undefined: no such row. */
   readonly #rows = new Map<string, Row | undefined>()
-  /** Rows that were set, as they were loaded. */
-  readonly #loaded = new Map<string, Row | undefined>()
-  /** Rows that were set since the last `accept`, as they were then. */
-  readonly #accepted = new Map<string, Row | undefined>()
+  /** Rows that were set since the last `accept`. */
+  readonly #pending = new Map<string, Row | undefined>()
+  /** Rows that were set since the last `flush`, as they were then. */
+  readonly #flushed = new Map<string, Row | undefined>()
 
-  /** `keys`: all keys that may be used; `rows`: the existing rows. */
-  constructor(keys: Iterable<string>, rows: Row[], keyOf: (row: Row) => string) {
-    for (const key of keys) this.#rows.set(key, undefined)
-    for (const row of rows) this.#rows.set(keyOf(row), row)
+  constructor(keyOf: (row: Row) => string) {
+    this.#keyOf = keyOf
+  }
+
+  has(key: string): boolean {
+    return this.#rows.has(key)
+  }
+
+  /** `keys`: keys that may be used from now on; `rows`: the existing ones of them. */
+  load(keys: Iterable<string>, rows: Row[]): void {
+    for (const row of rows) if (!this.has(this.#keyOf(row))) this.#rows.set(this.#keyOf(row), row)
+    for (const key of keys) if (!this.has(key)) this.#rows.set(key, undefined)
   }
 
   get(key: string): Row | undefined {
-    const row = this.#rows.get(key)
-    if (row === undefined && !this.#rows.has(key)) {
-      throw new Error(`the row of ${key} was not loaded`)
-    }
-    return row
+    if (!this.has(key)) throw new Error(`the row of ${key} was not loaded`)
+    return this.#pending.has(key) ? this.#pending.get(key) : this.#rows.get(key)
   }
 
   set(key: string, row: Row | undefined): void {
-    const before = this.get(key)
-    for (const known of [this.#loaded, this.#accepted]) if (!known.has(key)) known.set(key, before)
-    this.#rows.set(key, row)
-  }
-
-  /** The net changes since the rows were loaded. */
-  changes(since = this.#loaded): RowChange<Row>[] {
-    return [...since]
-      .map(([key, before]) => ({ key, before, after: this.#rows.get(key) }))
-      .filter(({ before, after }) => before !== after)
+    this.get(key)
+    this.#pending.set(key, row)
   }
 
   /** Makes the changes since the last `accept` permanent, and returns them. */
   accept(): RowChange<Row>[] {
-    const changes = this.changes(this.#accepted)
-    this.#accepted.clear()
-    return changes
+    const changes = [...this.#pending].map(([key, after]) => ({ key, before: this.#rows.get(key), after }))
+    this.undo()
+    for (const { key, before, after } of changes) {
+      if (!this.#flushed.has(key)) this.#flushed.set(key, before)
+      this.#rows.set(key, after)
+    }
+    return changes.filter(({ before, after }) => before !== after)
   }
 
   undo(): void {
-    for (const [key, row] of this.#accepted) this.#rows.set(key, row)
-    this.#accepted.clear()
+    this.#pending.clear()
+  }
+
+  /** The net changes that were accepted since the last call. */
+  flush(): RowChange<Row>[] {
+    const changes = [...this.#flushed].map(([key, before]) => ({ key, before, after: this.#rows.get(key) }))
+    this.#flushed.clear()
+    return changes.filter(({ before, after }) => before !== after)
   }
 }
 
 /**
- * Files, directories and blob references in memory, loaded under the lock of the catalog. Commands are checked and
- * applied here; `stored-rows.ts` then writes the resulting rows, so a rejected command writes nothing. Only `set` makes,
- * replaces and ends rows of files.
+ * The files, directories and blob references that a transaction changes, loaded under the lock of the catalog. Commands
+ * are checked and applied here; `stored-rows.ts` writes the rows that were accepted, so a rejected command writes
+ * nothing. Only `set` makes, replaces and ends rows of files.
  */
 export class LoadedFiles {
-  readonly files: TrackedRows<StoredFile>
-  readonly directories: TrackedRows<DirectoryCounts>
-  readonly blobs: TrackedRows<BlobReferences>
-  /** Each recorded change since the files were loaded. */
+  readonly files = new TrackedRows<StoredFile>(({ path }) => path)
+  readonly directories = new TrackedRows<DirectoryCounts>(({ path }) => path)
+  readonly blobs = new TrackedRows<BlobReferences>(({ digest }) => digest)
+  /** Digests without bytes: files cannot get them. */
+  readonly missing = new Set<string>()
+  /** Recorded changes that are not written yet. */
   readonly changes: FileChange[] = []
-  /** Digests without references left. */
+  /** Digests that an accepted command left without references. */
   readonly freed: string[] = []
-  readonly loaded: LoadedRows
-  readonly counts: CatalogCounts
-  /** As of the last `accept`. */
-  #accepted: CatalogCounts
-  #changeId: number
+  /** The dates that files get. */
+  readonly dates: ChangeDates
+  /** Maximum bytes of the distinct blobs of files. */
+  readonly quota: number | undefined
+  readonly counts: CatalogCounts = { storedSize: 0, pastSize: 0, lastId: 0, lastChange: 0 }
+  /** The number of the change that this is a slice of. */
+  recordedAs: number | undefined
+  /** Rows made by this change or an earlier one are kept when they end. */
+  keptUpTo = -1
+  /** Counters as of the last `accept`. */
+  #accepted: CatalogCounts = this.counts
 
-  constructor(rows: LoadedRows) {
-    const digests = [...rows.digests, ...rows.files.map(({ digest }) => digest)]
-    this.files = new TrackedRows(rows.paths, rows.files, ({ path }) => path)
-    this.directories = new TrackedRows(rows.paths, rows.directories, ({ path }) => path)
-    this.blobs = new TrackedRows(digests, rows.blobs, ({ digest }) => digest)
-    this.loaded = rows
-    this.counts = { ...rows.counts }
-    this.#accepted = rows.counts
-    this.#changeId = rows.recordedAs ?? rows.counts.lastChange + 1
+  constructor({ clock, quota }: { clock: string; quota?: number | undefined }) {
+    this.dates = { clock, latest: '' }
+    this.quota = quota
+  }
+
+  /** Sets what is the same for all rows. */
+  begin(counts: CatalogCounts, { latest, keptUpTo }: { latest: string; keptUpTo: number }): void {
+    Object.assign(this.counts, counts)
+    this.#accepted = counts
+    this.dates.latest = latest
+    this.keptUpTo = keptUpTo
+  }
+
+  get #changeId(): number {
+    return this.recordedAs ?? this.counts.lastChange + 1
   }
 
   /**
@@ -147,7 +146,7 @@ export class LoadedFiles {
     let entry: ChangeEntry | undefined
     if (cause && files.length > 0) {
       const id = this.#changeId
-      entry = entryOf(cause, { id, at: dateFor(this.loaded.dates), files })
+      entry = entryOf(cause, { id, at: dateFor(this.dates), files })
       const change: FileChange = { entry, files, past: [], firstLost: id }
       for (const { before } of files) {
         if (!before) continue
@@ -156,7 +155,6 @@ export class LoadedFiles {
       }
       this.changes.push(change)
       this.counts.lastChange += 1
-      this.#changeId = this.loaded.recordedAs ?? this.counts.lastChange + 1
     }
     this.#accepted = { ...this.counts }
     return entry
@@ -221,7 +219,7 @@ export class LoadedFiles {
   }
 
   #isKept(row: StoredFile, endedBy: number): boolean {
-    return row.changeId <= this.loaded.keptUpTo && row.changeId < endedBy
+    return row.changeId <= this.keptUpTo && row.changeId < endedBy
   }
 }
 

@@ -8,8 +8,7 @@ import { loseFiles } from '../versions.ts'
 import type { Actor } from './change-entry.ts'
 import { exchange } from './file-changes.ts'
 import type { Group, Removed } from './group.ts'
-import type { LoadedFiles } from './loaded-files.ts'
-import { loadFiles, writeChanges, writeReferences } from './stored-rows.ts'
+import { loadFiles, writeChanges } from './stored-rows.ts'
 
 const endedColumns = columns({
   path: 'text',
@@ -47,11 +46,18 @@ export async function prune(
   return { rows: some.length, isLast: isDone && isEnd }
 }
 
+/** Removes the oldest past that exceeds the quota together with current files, which commands have checked alone. */
+export async function dropExcess(group: Group): Promise<void> {
+  const { counts, quota = Number.POSITIVE_INFINITY } = group.table
+  await dropOldest(group, Math.min(counts.pastSize, counts.storedSize + counts.pastSize - quota))
+  await writeChanges(group)
+}
+
 /**
  * Removes the oldest past until `excess` bytes are freed or no past is left; returns the bytes still missing.
  * `keepsContents`: spares blobs that are kept without a file.
  */
-export async function dropOldest(group: Group, excess: number, { keepsContents = false } = {}): Promise<number> {
+async function dropOldest(group: Group, excess: number, { keepsContents = false } = {}): Promise<number> {
   for (let left = excess; left > 0; ) {
     const rows = await readDroppable(group.transaction, left, { keepsContents })
     if (rows.length === 0) return left
@@ -104,12 +110,12 @@ function upTo(rows: PastRow[], bytes: number): PastRow[] {
 async function removePast(group: Group, rows: PastRow[]): Promise<number> {
   if (rows.length === 0) return 0
   const table = await loadFiles(group, [], { digests: rows.map(({ digest }) => digest) })
+  const { pastSize } = table.counts
   await group.transaction.run(sql`delete from ${name('past_files')} where (path, change_id) in (
     select path, change_id from ${keyRecords(rows)})`)
   for (const row of rows) table.refer(row, { past: -1 })
   table.accept(undefined)
-  await writeReferences(group, table)
-  return table.loaded.counts.pastSize - table.counts.pastSize
+  return pastSize - table.counts.pastSize
 }
 
 /** Whether no entry before this time is left. */
@@ -134,7 +140,8 @@ export async function keepContents(
   group: Group,
   { contents, callerId, isLimited }: { contents: StoredBlob[]; callerId: string; isLimited: boolean },
 ): Promise<void> {
-  const { transaction, nowMs, rules, quota } = group
+  const { transaction, nowMs, rules, table } = group
+  const { counts, missing, quota } = table
   const paths = contents.map(({ digest }) => keptPath(digest, callerId))
   const endedAt = new Date(nowMs + (1 - rules.keepDays) * dayMs).toISOString()
   await transaction.run(sql`update ${name('past_files')} set ended_at = ${endedAt}
@@ -147,8 +154,8 @@ export async function keepContents(
     ...empty,
     path: keptPath(content.digest, callerId),
   }))
-  const { loaded, counts } = await addPast(group, rows, { areNew: true })
-  if (loaded.missing?.size) throw contentMissing()
+  await addPast(group, rows, { areNew: true })
+  if (missing.size > 0) throw contentMissing()
   if (!isLimited || quota === undefined) return
   // Drops older past to make room, but neither current files nor other kept blobs.
   const excess = counts.storedSize + counts.pastSize - quota
@@ -162,19 +169,14 @@ const pastRecords = recordsOf(pastColumns)
 export const keptPath = (digest: string, callerId: string) => `${digest}/${callerId}`
 
 /** Adds rows with their references; those that are there stay. `areNew`: their bytes may be missing. */
-export async function addPast(
-  group: Group,
-  rows: RowOf<typeof pastColumns>[],
-  { areNew = false } = {},
-): Promise<LoadedFiles> {
+export async function addPast(group: Group, rows: RowOf<typeof pastColumns>[], { areNew = false } = {}): Promise<void> {
   const table = await loadFiles(group, [], { digests: rows.map(({ digest }) => digest), areNew })
   const added = await group.transaction.all<StoredBlob>(
     sql`insert into ${name('past_files')} (${allColumns}) select ${allColumns} from ${pastRecords(rows)}
       where true on conflict do nothing returning digest, size`,
   )
   for (const blob of added) table.refer(blob, { past: 1 })
-  await writeReferences(group, table)
-  return table
+  table.accept(undefined)
 }
 
 /**
@@ -187,28 +189,28 @@ export async function forget(
   { paths, actor }: { paths: string[]; actor: Actor },
 ): Promise<Removed & { freed: string[] }> {
   const { transaction } = group
-  const forgetting: Group = { ...group, keeps: 'nothing' }
-  const table = await loadFiles(forgetting, paths)
-  const current = paths.flatMap((path) => table.files.get(path) ?? [])
+  group.keeps = 'nothing'
   const recorded = await readRecorded(transaction, paths)
   const past = await readPast(transaction, sql`path ${among(paths)}`)
+  const digests = [...past, ...recorded].flatMap(({ digest }) => digest ?? [])
+  const table = await loadFiles(group, paths, { digests })
+  const current = paths.flatMap((path) => table.files.get(path) ?? [])
   const known = new Set([...current, ...past, ...recorded].map(({ path }) => path))
   const unknown = paths.find((path) => !known.has(path))
   if (unknown !== undefined) throw fileNotFound(unknown)
-  const all = [...current, ...past, ...recorded].flatMap(({ digest }) => digest ?? [])
-  const digests = [...new Set(all)]
-  const before = await readSizes(transaction, digests)
+  const before = new Map(
+    [...digests, ...current.map(({ digest }) => digest)].map((each) => [each, table.blobs.get(each)]),
+  )
   exchange(table, current)
   table.accept({ ...actor, action: 'delete' }, paths)
-  await writeChanges(forgetting, table)
   // Includes blobs that are kept for a manifest.
-  const isKept = sql`change_id = 0 and digest ${among(digests)}`
+  const isKept = sql`change_id = 0 and digest ${among([...before.keys()])}`
   await removePast(group, await readPast(transaction, sql`path ${among(paths)} or (${isKept})`))
+  await writeChanges(group)
   await eraseStates(transaction, paths)
-  const after = await readSizes(transaction, digests)
-  const freed = digests.filter((digest) => !after.has(digest))
-  const bytesFreed = freed.reduce((sum, digest) => sum + (before.get(digest) ?? 0), 0)
-  return { files: current.length, bytesFreed, freed }
+  const freed = [...before].filter(([digest]) => !table.blobs.get(digest))
+  const bytesFreed = freed.reduce((sum, [, blob]) => sum + (blob?.size ?? 0), 0)
+  return { files: current.length, bytesFreed, freed: freed.map(([digest]) => digest) }
 }
 
 const readPast = (transaction: SqlTransaction, condition: Statement) =>
@@ -217,13 +219,6 @@ const readPast = (transaction: SqlTransaction, condition: Statement) =>
 async function readRecorded(transaction: SqlTransaction, paths: string[]) {
   const files = await readRecordedFiles(transaction, sql`path ${among(paths)}`)
   return files.flatMap(({ path, before, after }) => [before, after].map((state) => ({ path, digest: state?.digest })))
-}
-
-async function readSizes(transaction: SqlTransaction, digests: string[]) {
-  const rows = await transaction.all<{ digest: string; size: number }>(
-    sql`select digest, size from ${name('blobs')} where digest ${among(digests)}`,
-  )
-  return new Map(rows.map(({ digest, size }) => [digest, size]))
 }
 
 async function eraseStates(transaction: SqlTransaction, paths: string[]) {

@@ -6,7 +6,7 @@ import { type Actor, type ChangeEntry, nobody } from './change-entry.ts'
 import { replaceFiles } from './file-changes.ts'
 import type { Group } from './group.ts'
 import type { LoadedFiles } from './loaded-files.ts'
-import { loadFiles, writeChanges } from './stored-rows.ts'
+import { loadFiles } from './stored-rows.ts'
 
 /** A path that the change changed; `before` undefined: it had no file. */
 interface Reverted {
@@ -37,7 +37,6 @@ export async function revert(
   })
   const change = table.accept({ ...actor, action: 'revert' })
   if (!change) throw revertConflict([])
-  await writeChanges(group, table)
   return change
 }
 

@@ -7,14 +7,12 @@ import * as tables from '../tables.ts'
 import { loseFiles } from '../versions.ts'
 import { fileEventOf, type RowChange } from './change-entry.ts'
 import type { Group } from './group.ts'
-import { type CatalogCounts, type FileChange, LoadedFiles, type TrackedRows } from './loaded-files.ts'
+import type { CatalogCounts, FileChange, LoadedFiles } from './loaded-files.ts'
 
 // Loads the rows that commands can change, and writes those that they have changed. No other code writes rows of files.
 
-const loadedKinds = ['files', 'directories', 'blobs'] as const
-
 /** Rows are JSON, a comma between two. */
-interface Loaded extends CatalogCounts, Record<(typeof loadedKinds)[number], string | null> {
+interface Loaded extends CatalogCounts, Record<'files' | 'directories' | 'blobs', string | null> {
   /** The last change that the newest version shows. */
   newestShown: number
   /** The latest date of any file. */
@@ -24,44 +22,37 @@ interface Loaded extends CatalogCounts, Record<(typeof loadedKinds)[number], str
 // In pieces: an array of a million paths would exceed the time limit of a statement.
 const pieceSize = 5000
 
-interface LoadOptions {
-  /** Digests that files get. */
-  digests?: string[]
-  /** Their bytes may be missing. */
-  areNew?: boolean
-  recordedAs?: number | undefined
+/**
+ * Loads all rows that commands on these paths can touch: files and directories there and above, references, counts.
+ * `digests`: those that files get; `areNew`: their bytes may be missing.
+ */
+export async function loadFiles(
+  group: Group,
+  wanted: string[],
+  { digests: named = [], areNew = false }: { digests?: string[]; areNew?: boolean } = {},
+): Promise<LoadedFiles> {
+  const { transaction, contents, keeps, table } = group
+  const unknown = [...new Set(named)].filter((digest) => !table.blobs.has(digest))
+  const missing = areNew && unknown.length > 0 && (await contents?.findMissing(transaction, unknown))
+  for (const digest of missing || []) table.missing.add(digest)
+  const paths = withAncestors(wanted).filter((path) => !table.files.has(path))
+  for (let from = 0; from < Math.max(paths.length, unknown.length); from += pieceSize) {
+    const [some, digests] = [paths, unknown].map((all) => all.slice(from, from + pieceSize)) as [string[], string[]]
+    const found = await transaction.get<Loaded>(loadStatement(some, digests))
+    if (!found) throw new Error('the catalog has no row of counts')
+    const { newestShown, lastChangedAt: latest, files, directories, blobs, ...counts } = found
+    if (!table.files.has('')) {
+      const keptUpTo = { all: Number.MAX_SAFE_INTEGER, versions: newestShown, none: -1, nothing: -1 }[keeps]
+      table.begin(counts, { latest, keptUpTo })
+    }
+    table.files.load(some, readJson(files))
+    table.directories.load(some, readJson(directories))
+    table.blobs.load(digests, readJson(blobs))
+  }
+  return table
 }
 
-/** Loads all rows that commands on these paths can touch: files and directories there and above, references, counts. */
-export async function loadFiles(group: Group, wanted: string[], options: LoadOptions = {}): Promise<LoadedFiles> {
-  const { transaction, contents, nowMs, keeps, quota } = group
-  const digests = new Set(options.digests)
-  const missing = options.areNew && digests.size > 0 && (await contents?.findMissing(transaction, [...digests]))
-  const paths = withAncestors(wanted)
-  const [allPaths, allDigests] = [[...paths], [...digests]]
-  const rows = { files: [] as string[], directories: [] as string[], blobs: [] as string[] }
-  let found: Loaded | undefined
-  for (let from = 0; from < Math.max(paths.size, digests.size); from += pieceSize) {
-    const to = from + pieceSize
-    found = await transaction.get<Loaded>(loadStatement(allPaths.slice(from, to), allDigests.slice(from, to)))
-    for (const kind of loadedKinds) if (found?.[kind]) rows[kind].push(found[kind])
-  }
-  if (!found) throw new Error('the catalog has no row of counts')
-  const { newestShown, lastChangedAt: latest, storedSize, pastSize, lastId, lastChange } = found
-  return new LoadedFiles({
-    paths,
-    digests,
-    missing: missing || undefined,
-    quota,
-    recordedAs: options.recordedAs,
-    counts: { storedSize, pastSize, lastId, lastChange },
-    files: JSON.parse(`[${rows.files}]`),
-    directories: JSON.parse(`[${rows.directories}]`),
-    blobs: JSON.parse(`[${rows.blobs}]`),
-    keptUpTo: keeps === 'all' ? Number.MAX_SAFE_INTEGER : keeps === 'versions' ? newestShown : -1,
-    dates: { clock: new Date(nowMs).toISOString(), latest },
-  })
-}
+const readJson = (rows: string | null) => JSON.parse(`[${rows ?? ''}]`)
 
 const objects = {
   file: jsonRow(tables.storedColumns),
@@ -91,36 +82,41 @@ const loadStatement = (paths: string[], digests: string[]): Statement => sql`
       from wanted) blobs
   from ${catalog}`
 
-function withAncestors(paths: string[]): Set<string> {
+function withAncestors(paths: string[]): string[] {
   const all = new Set([''])
   for (const path of paths) {
     for (let at = path; !all.has(at); at = parentOf(at)) all.add(at)
   }
-  return all
+  return [...all]
 }
 
-/** Writes the rows that commands changed in memory. */
-export async function writeChanges(group: Group, table: LoadedFiles): Promise<void> {
-  const { transaction, keeps, quota = Number.POSITIVE_INFINITY } = group
-  const { changes, loaded, counts } = table
-  // Only the past can exceed the quota here: commands check it for current files.
-  group.excess = Math.min(counts.pastSize, counts.storedSize + counts.pastSize - quota)
-  const files = table.files.changes()
+/** Writes the rows that commands changed in memory since the last call. */
+export async function writeChanges(group: Group): Promise<void> {
+  const { transaction, contents, keeps, table } = group
+  const changes = table.changes.splice(0)
+  const [files, directories, blobs] = [table.files.flush(), table.directories.flush(), table.blobs.flush()]
+  if (changes.length + files.length + blobs.length === 0) return
+  const { lastChange, storedSize, pastSize } = table.counts
   await writeFiles(transaction, files)
   await runTogether(transaction, async (writer) => {
-    await writeDirectories(writer, table.directories)
+    await writeDirectories(writer, directories)
     await addToCategories(writer, categoryChanges(files))
     await recordChanges(writer, changes)
-    await writeReferences(group, table, writer)
+    await writeBlobs(writer, blobs)
+    await writer.run(sql`update ${catalog} set last_change = ${lastChange},
+      last_changed_at = ${table.dates.latest}, stored_size = ${storedSize}, past_size = ${pastSize}`)
   })
   for (const { key } of changes.flatMap((change) => change.files)) group.changed.push(key)
+  const added = blobs.flatMap(({ key, before, after }) => (after && !before ? key : []))
+  const freed = blobs.flatMap(({ key, before, after }) => (before && !after ? key : []))
+  if (added.length + freed.length > 0) await contents?.apply(transaction, { added, freed })
   // Versions since the oldest ended row that is not kept lose files.
   const lost = changes.flatMap(({ entry: { id }, firstLost }) =>
     firstLost < id ? { changeId: firstLost, endedBy: id } : [],
   )
   if (lost.length > 0 && keeps !== 'nothing') await loseFiles(transaction, lost)
   // A change in slices has one event, after its last slice.
-  if (loaded.recordedAs !== undefined) return
+  if (table.recordedAs !== undefined) return
   const events = changes.map(({ entry, files }) =>
     fileEventOf(
       entry,
@@ -128,24 +124,6 @@ export async function writeChanges(group: Group, table: LoadedFiles): Promise<vo
     ),
   )
   await appendEvents(transaction, events)
-}
-
-/** Writes the references of blobs, and the counters of the catalog. */
-export async function writeReferences(
-  group: Group,
-  table: LoadedFiles,
-  writer: Writer = group.transaction,
-): Promise<void> {
-  const { references, freed } = group
-  const { lastChange, storedSize, pastSize } = table.counts
-  freed.push(...table.freed)
-  for (const { key, before, after } of table.blobs.changes()) {
-    const wasThere = references.get(key)?.before ?? before !== undefined
-    references.set(key, { before: wasThere, after: after !== undefined })
-  }
-  await writeBlobs(writer, table.blobs)
-  await writer.run(sql`update ${catalog} set last_change = ${lastChange},
-    last_changed_at = ${table.loaded.dates.latest}, stored_size = ${storedSize}, past_size = ${pastSize}`)
 }
 
 // A file that moved has a new row. Rows are ended first, since another may get their path.
@@ -197,8 +175,7 @@ function rowsIn<Row extends object>(
   const [key = ''] = Object.keys(columns)
   const { [key]: _, ...others } = columns
   const store = insertInto(table, { ...columns, ...made }, orSet(key, others))
-  return async (writer: Writer, rows: TrackedRows<Row>) => {
-    const changes = rows.changes()
+  return async (writer: Writer, changes: RowChange<Row>[]) => {
     const removed = changes.flatMap(({ key, after }) => (after ? [] : key))
     for (const some of pieces(removed))
       await writer.run(sql`delete from ${name(table)} where ${sql([key])} ${among(some)}`)

@@ -61,7 +61,7 @@ export async function replaceTree(group: Group, wanted: TreeReplacement): Promis
     prefix: `${directory}/`,
     version: version?.version ?? null,
   })
-  if (change) await writeChanges(group, table)
+  await writeChanges(group)
   // Recorded last: it refers to the change. Its name was checked before.
   if (version) await recordVersion(group, version)
   const { files, etag } = await readOpenedTree(group.transaction, directory)
@@ -83,7 +83,7 @@ async function applyTree(group: Group, wanted: TreeReplacement) {
   const digests = files.map(({ digest }) => digest)
   const table = await loadFiles(group, paths, { digests, areNew: 'files' in source })
   const isLost = (digest: string) =>
-    table.loaded.missing?.has(digest) || ('files' in source && source.areStored && !table.blobs.get(digest))
+    table.missing.has(digest) || ('files' in source && source.areStored && !table.blobs.get(digest))
   if (digests.some(isLost)) throw errors.contentMissing()
   const counts = replaceFiles(table, { before, files })
   return { table, result: { ...state, ...counts, change: null } }

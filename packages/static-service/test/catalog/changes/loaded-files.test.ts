@@ -9,26 +9,28 @@ const rowAt = (path: string) => ({ ...toFile(path), ...times })
 
 const cause: ChangeCause = { by: 'tester', token: null, requestId: '', action: 'upload' }
 
-const open = (blobs: BlobReferences[] = []) =>
-  new LoadedFiles({
-    paths: new Set(['', 'a', 'a/b', 'a/c', 'd']),
-    digests: new Set(['a', 'a/b', 'a/c'].map((path) => toFile(path).digest)),
-    files: [],
-    directories: [{ path: '', children: 0, files: 0, bytes: 0 }],
+function open(blobs: BlobReferences[] = []): LoadedFiles {
+  const table = new LoadedFiles({ clock: times.updatedAt })
+  const paths = ['', 'a', 'a/b', 'a/c', 'd']
+  table.begin({ storedSize: 0, pastSize: 0, lastId: 7, lastChange: 40 }, { latest: '', keptUpTo: 0 })
+  table.files.load(paths, [])
+  table.directories.load(paths, [{ path: '', children: 0, files: 0, bytes: 0 }])
+  table.blobs.load(
+    ['a', 'a/b', 'a/c'].map((path) => toFile(path).digest),
     blobs,
-    counts: { storedSize: 0, pastSize: 0, lastId: 7, lastChange: 40 },
-    keptUpTo: 0,
-    dates: { clock: times.updatedAt, latest: '' },
-  })
+  )
+  return table
+}
 
 test('an undone change leaves nothing to write', () => {
   const table = open()
 
   table.set('a/b', rowAt('a/b'))
   table.undo()
+  table.accept(undefined)
 
   const { files, directories, blobs } = table
-  expect([files.changes(), directories.changes(), blobs.changes()]).toEqual([[], [], []])
+  expect([files.flush(), directories.flush(), blobs.flush()]).toEqual([[], [], []])
   expect([table.files.get('a/b'), table.directories.get('a'), table.counts.storedSize]).toEqual([
     undefined,
     undefined,
@@ -43,8 +45,9 @@ test('what was accepted before stays when a later change is undone', () => {
   table.accept(cause)
   table.set('a/c', rowAt('a/c'))
   table.undo()
+  table.accept(cause)
 
-  expect(table.files.changes().map(({ key }) => key)).toEqual(['a/b'])
+  expect(table.files.flush().map(({ key }) => key)).toEqual(['a/b'])
   expect(table.directories.get('a')).toEqual({ path: 'a', children: 1, files: 1, bytes: 3 })
 })
 
@@ -55,7 +58,8 @@ test('a file added and removed again leaves no directory, count or content', () 
   table.set('a/b', undefined)
 
   expect([table.directories.get('a'), table.counts.storedSize]).toEqual([undefined, 0])
-  expect(table.blobs.changes()).toEqual([])
+  table.accept(undefined)
+  expect(table.blobs.flush()).toEqual([])
 })
 
 test('below a file, and where a directory is, nothing can be added', () => {
@@ -95,8 +99,9 @@ test('the past of a content that a damaged catalog does not have is removed, but
   const { digest } = rowAt('a/b')
 
   table.refer({ digest, size: 3 }, { past: -1 })
+  table.accept(undefined)
 
-  expect(table.blobs.changes()).toEqual([])
+  expect([table.blobs.flush(), table.freed]).toEqual([[], []])
   expect(() => table.refer({ digest, size: 3 }, { refs: -1 })).toThrow(digest)
 })
 
