@@ -165,7 +165,7 @@ export abstract class Catalog {
   /** Removes every file below a directory; the root is empty. @throws {HttpError} `directory_not_found`. */
   removeBelow(directory: string, actor = nobody): Promise<Removed> {
     const cause = { ...actor, action: 'delete' as const, prefix: `${directory}/` }
-    return this.#changeBelow({ directory, target: null, overwrite: 0, cause })
+    return this.#changeBelow({ from: directory, to: null, overwrite: false, cause })
   }
 
   /**
@@ -174,18 +174,16 @@ export abstract class Catalog {
    * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
    */
   async moveDirectory(move: DirectoryMove, actor = nobody): Promise<number> {
-    const [{ from: directory, to: target }, overwrite] = [move, Number(move.overwrite)]
-    const change = { directory, target, overwrite, cause: { ...actor, action: 'move' as const } }
-    return (await this.#changeBelow(change)).files
+    return (await this.#changeBelow({ ...move, cause: { ...actor, action: 'move' } })).files
   }
 
   async #changeBelow(change: DirectoryChange): Promise<Removed> {
     const whole = await this.writes.changeBelow(change).catch((error) => {
       // A disk without room for the whole deletion may have room for its slices.
-      if (change.target !== null || !(error instanceof DatabaseFullError)) throw error
+      if (change.to !== null || !(error instanceof DatabaseFullError)) throw error
     })
     if (whole) return whole
-    if (change.target !== null)
+    if (change.to !== null)
       for (let after: string | undefined = ''; after !== undefined; )
         after = await this.writes.rehearse({ change, after })
     return this.#background.carryOut(await this.writes.begin(change))

@@ -41,13 +41,6 @@ export interface TreeQuery {
   depth: number
 }
 
-/** Identifies the state of a tree. */
-export interface TreeState {
-  files: number
-  /** Strong entity tag over all names and digests: the same for every form of the tree. */
-  etag: string
-}
-
 /** A total order of files that an index provides. */
 export interface Order {
   /** The first column that it sorts by. */

@@ -1,29 +1,28 @@
 import { join, name, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { Category } from '../files/media-type.ts'
 import { keptPath } from './changes/past-rows.ts'
-import { listChanges, readChange } from './history/change-log.ts'
-import { changeAt, fileAt, lastDeployed, listAt, readDiff, readStates } from './history/past-files.ts'
+import { listChanges, readChange, readStates } from './history/change-log.ts'
+import * as past from './history/past-files.ts'
 import type { FileList, ListQuery } from './list-query.ts'
 import { readTree } from './listing/directory-tree.ts'
 import { FileListing } from './listing/list-files.ts'
-import { openTree, readTreePage } from './listing/tree-files.ts'
 import { among, below } from './records.ts'
 import { listVersions } from './versions.ts'
 
 const queries = {
   tree: readTree,
   usage: readUsage,
-  openTree,
-  treePage: readTreePage,
+  openTree: past.openTree,
+  treePage: past.readTreePage,
   versions: listVersions,
   changes: listChanges,
   change: readChange,
-  changeAt,
+  changeAt: past.changeAt,
   states: readStates,
-  fileAt,
-  listAt,
-  diff: readDiff,
-  lastDeployed,
+  fileAt: past.fileAt,
+  listAt: past.listAt,
+  diff: past.readDiff,
+  lastDeployed: past.lastDeployed,
   contentPrefixes,
   contents,
   contentSizes,

@@ -122,7 +122,7 @@ export class ChangeGroups {
   async #commitOnFullDisk(command: CatalogCommand, error: unknown, effects: Effects): Promise<Outcome<unknown>> {
     const { name, input } = command
     const isDeletion =
-      /^(?:begin|continue|forget|prune|remove)$/.test(name) || (name === 'changeBelow' && input.target === null)
+      /^(?:begin|continue|forget|prune|remove)$/.test(name) || (name === 'changeBelow' && input.to === null)
     if (!isDeletion || !(error instanceof DatabaseFullError)) return { error }
     this.#dependencies.reserve?.release()
     for (;;) {

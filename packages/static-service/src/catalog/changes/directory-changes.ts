@@ -5,24 +5,20 @@ import { readEntry } from '../history/change-log.ts'
 import { below, selected } from '../records.ts'
 import { type StoredFile, storedColumns } from '../tables.ts'
 import { type ChangeCause, fileEventOf } from './change-entry.ts'
-import { exchange, isIntoItself, movedPath, relocate } from './file-changes.ts'
+import { type DirectoryMove, exchange, isIntoItself, movedPath, relocate } from './file-changes.ts'
 import type { Group, Removed } from './group.ts'
-import type { LoadedFiles } from './loaded-files.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 
 /** A change of all files below a directory, in one transaction or in slices. */
-export interface DirectoryChange {
-  directory: string
+export interface DirectoryChange extends Omit<DirectoryMove, 'to'> {
   /** Null: a deletion. */
-  target: string | null
-  /** 0 or 1. */
-  overwrite: number
+  to: string | null
   cause: ChangeCause
 }
 
 /** Moves or removes all files below a directory; undefined: they are too many for one transaction. */
 export async function changeBelow(group: Group, change: DirectoryChange): Promise<Removed | undefined> {
-  const { directory: from, target: to } = change
+  const { from, to } = change
   const within = `${from}/${from.slice(to ? to.length + 1 : 0).split('/')[0]}`
   const table = await loadFiles(group, [from, within])
   const count = table.directories.get(from)?.files
@@ -68,7 +64,7 @@ export async function rehearse(
   { change, after }: { change: DirectoryChange; after: string },
 ): Promise<string | undefined> {
   const limit = group.rules.sliceFiles
-  const rows = await loadBelow(group.transaction, change.directory, { limit, after })
+  const rows = await loadBelow(group.transaction, change.from, { limit, after })
   await applyToThese(group, rows, change)
   return rows[limit - 1]?.path
 }
@@ -81,19 +77,13 @@ async function changeThese(group: Group, rows: StoredFile[], change: DirectoryCh
   return { files: rows.length, bytesFreed }
 }
 
-async function applyToThese(
-  group: Group,
-  rows: StoredFile[],
-  { directory: from, target: to, overwrite }: DirectoryChange,
-): Promise<LoadedFiles> {
-  const moving =
-    to === null
-      ? []
-      : rows.map((row) => ({
-          row,
-          file: { ...row, path: movedPath(row.path, { from, to }) },
-          overwrite: overwrite === 1,
-        }))
+async function applyToThese(group: Group, rows: StoredFile[], { from, to, overwrite }: DirectoryChange) {
+  const move = (row: StoredFile, to: string) => ({
+    row,
+    file: { ...row, path: movedPath(row.path, { from, to }) },
+    overwrite,
+  })
+  const moving = to === null ? [] : rows.map((row) => move(row, to))
   const paths = [...rows, ...moving.map(({ file }) => file)].map(({ path }) => path)
   const table = await loadFiles(group, paths)
   if (to === null) exchange(table, rows)
@@ -104,7 +94,7 @@ async function applyToThese(
 /** Records a change before its first slice, so that it is completed after a crash. Assigns the number of the change. */
 export async function begin(
   { transaction, nowMs }: Group,
-  { directory, target, overwrite, cause }: DirectoryChange,
+  { from, to, overwrite, cause }: DirectoryChange,
 ): Promise<number> {
   const row = await transaction.get<{ id: number }>(
     sql`update ${name('catalog')} set last_change = last_change + 1 returning last_change id`,
@@ -112,7 +102,7 @@ export async function begin(
   if (!row) throw new Error('the catalog has no row of counts')
   await transaction.run(sql`insert into ${name('unfinished_changes')}
       (id, directory, target, overwrite, cause, touched_at)
-    values (${row.id}, ${directory}, ${target}, ${overwrite}, ${JSON.stringify(cause)}, ${nowMs})`)
+    values (${row.id}, ${from}, ${to}, ${overwrite}, ${JSON.stringify(cause)}, ${nowMs})`)
   return row.id
 }
 
@@ -120,19 +110,18 @@ export async function begin(
 export async function continueChange(group: Group, { id }: { id: number }): Promise<Removed & { isLast: boolean }> {
   const { transaction, nowMs, rules } = group
   const limit = rules.sliceFiles
-  const change = await transaction.get<Omit<DirectoryChange, 'cause'> & { cause: string }>(
-    sql`select directory, target, overwrite, cause
-      from ${name('unfinished_changes')} where id = ${id}`,
+  const change = await transaction.get<Pick<DirectoryChange, 'from' | 'to'> & { overwrite: number; cause: string }>(
+    sql`select directory "from", target "to", overwrite, cause from ${name('unfinished_changes')} where id = ${id}`,
   )
   if (!change) return { files: 0, bytesFreed: 0, isLast: true }
-  const rows = await loadBelow(transaction, change.directory, { limit, before: id })
+  const rows = await loadBelow(transaction, change.from, { limit, before: id })
   const isLast = rows.length < limit
   if (!isLast) {
     await transaction.run(sql`update ${name('unfinished_changes')} set touched_at = ${nowMs} where id = ${id}`)
   }
-  const cause = JSON.parse(change.cause)
   group.table.recordedAs = id
-  const done = await changeThese(group, rows, { ...change, cause })
+  const [overwrite, cause] = [change.overwrite === 1, JSON.parse(change.cause)]
+  const done = await changeThese(group, rows, { ...change, overwrite, cause })
   if (isLast) await abandon(group, { id })
   return { ...done, isLast }
 }

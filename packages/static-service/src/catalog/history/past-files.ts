@@ -1,6 +1,6 @@
-import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { createHash } from 'node:crypto'
+import { name, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { changeNotFound, historyGone, notThere, versionNotFound } from '../../errors.ts'
-import type { ChangeAction } from '../changes/change-entry.ts'
 import { below, jsonObject, type Page, type PageQuery, readPage } from '../records.ts'
 import { type FileRow, fileRow, type RecordedState } from '../tables.ts'
 
@@ -90,7 +90,7 @@ async function requireMade(database: Pick<SqlTransaction, 'get'>, change: number
   if (change > (await readLastChange(database))) throw changeNotFound(change)
 }
 
-export async function readLastChange(transaction: Pick<SqlTransaction, 'get'>): Promise<number> {
+async function readLastChange(transaction: Pick<SqlTransaction, 'get'>): Promise<number> {
   const found = await transaction.get<{ change: number }>(sql`select last_change change from ${name('catalog')}`)
   return found?.change ?? 0
 }
@@ -148,47 +148,6 @@ const lastAt = (time: string) =>
   sql`select coalesce(max(id), (select min(id) - 1 from ${name('changes')}), 0) id from ${name('changes')}
     where at = (select max(at) from ${name('changes')} where at <= ${time})`
 
-/** A state of a path: what a change left there. */
-export interface PathState {
-  change: number
-  at: string
-  by: string
-  action: ChangeAction
-  /** Null: no file, or a forgotten one. */
-  file: RecordedState | null
-  isForgotten: boolean
-  isCurrent: boolean
-}
-
-type StateRow = Omit<PathState, 'file' | 'isForgotten' | 'isCurrent'> & {
-  file: string | null
-  forgotten: boolean | number
-}
-
-/** A page of the states of a path, newest first; `after`: those that changes before this one left. */
-export async function readStates(
-  database: Pick<SqlTransaction, 'all' | 'get'>,
-  { path, ...query }: PageQuery<number> & { path: string },
-): Promise<Page<PathState, number>> {
-  const { after, page } = query
-  const found = await readPage<StateRow, number>(database, query, {
-    from: sql`select entry.id change, entry.at, entry.changed_by "by", entry.action, file.after file,
-        file.before is null and file.after is null forgotten
-      from ${name('changed_files')} file join ${name('changes')} entry on entry.id = file.change_id
-      where file.path = ${path} and file.change_id < ${after ?? Number.MAX_SAFE_INTEGER}
-      order by file.change_id desc`,
-    all: sql`${name('changed_files')} where path = ${path}`,
-    positionOf: ({ change }) => change,
-  })
-  const rows = found.rows.map(({ file, forgotten, ...row }, at) => ({
-    ...row,
-    file: file && JSON.parse(file),
-    isForgotten: Boolean(forgotten),
-    isCurrent: after === undefined && page === 1 && at === 0 && file !== null,
-  }))
-  return { ...found, rows }
-}
-
 /** `after`: files after this path. */
 export interface DiffQuery extends PageQuery<string> {
   /** The root is empty. */
@@ -244,3 +203,89 @@ export async function readDiff(
 type DiffRow = Record<'before' | 'after', string | null> & { path: string }
 
 const latest = Number.MAX_SAFE_INTEGER
+
+/** Identifies the state of a tree. */
+export interface TreeState {
+  files: number
+  /** Strong entity tag over all names and digests: the same for every form of the tree. */
+  etag: string
+}
+
+/** A file of a tree: its name relative to the tree's directory. */
+export interface TreeFile {
+  name: string
+  digest: string
+  size: number
+  /** ISO 8601. */
+  updatedAt: string
+}
+
+/** A tree as it was at one moment. */
+export interface OpenedTree extends TreeState {
+  /** The first 20,000 files; `readTreePages` has the rest. */
+  first: TreeFile[]
+}
+
+/** `after`: files after this name; empty: from the first. */
+export type TreePageQuery = Omit<FilesQuery, 'limit'>
+
+/** Files below a directory, in the order of the bytes of their names, at most `pageFiles`. */
+export async function readTreePage(
+  transaction: Pick<SqlTransaction, 'all'>,
+  { directory, after, change }: TreePageQuery,
+): Promise<TreeFile[]> {
+  const start = directory === '' ? '' : `${directory}/`
+  const page = { directory, change, after: start + after, limit: pageFiles }
+  const rows = await filesAt(transaction, page)
+  return rows.map(({ path, digest, size, updatedAt }) => {
+    return { name: path.slice(start.length), digest, size, updatedAt }
+  })
+}
+
+/** All pages of a tree, from after a name. */
+export async function* readTreePages(
+  readPage: (query: TreePageQuery) => Promise<TreeFile[]>,
+  query: TreePageQuery,
+): AsyncGenerator<TreeFile[]> {
+  let page = await readPage(query)
+  while (page.length > 0) {
+    yield page
+    const last = page.length === pageFiles ? page.at(-1) : undefined
+    page = last ? await readPage({ ...query, after: last.name }) : []
+  }
+}
+
+const pageFiles = 5000
+const heldFiles = 20_000
+
+/**
+ * The files below a directory as a change left them, or as they are now, and the last change that they show.
+ * @throws {HttpError} as `requireKept`.
+ */
+export const openTree = (
+  database: Pick<Sql, 'snapshot'>,
+  { directory, at }: { directory: string; at?: number | undefined },
+): Promise<OpenedTree & { change: number }> =>
+  database.snapshot(async (transaction) => {
+    if (at !== undefined) await requireKept(transaction, { directory, change: at })
+    const tree = await readOpenedTree(transaction, directory, at)
+    return { ...tree, change: at ?? (await readLastChange(transaction)) }
+  })
+
+/** The tree as a transaction sees it. */
+export async function readOpenedTree(
+  transaction: Pick<SqlTransaction, 'all'>,
+  directory: string,
+  change?: number,
+): Promise<OpenedTree> {
+  const hash = createHash('sha256')
+  const first: TreeFile[] = []
+  let files = 0
+  const query = { directory, after: '', change }
+  for await (const page of readTreePages((next) => readTreePage(transaction, next), query)) {
+    for (const { name, digest } of page) hash.update(`${name}\0${digest}\n`)
+    files += page.length
+    if (first.length < heldFiles) first.push(...page)
+  }
+  return { files, first, etag: `"${hash.digest('hex').slice(0, 32)}"` }
+}
