@@ -99,7 +99,7 @@ export async function check(env: NodeJS.ProcessEnv, options: CheckOptions = {}):
   }
   const dataDir = findStore(env.DATA_DIR || 'data/static-service')
   if (!existsSync(databaseFile(dataDir))) throw new DataDirError(`There is no store in ${dataDir}.`)
-  if (!options.repair && !existsSync(blobDatabaseFile(dataDir)))
+  if (!existsSync(blobDatabaseFile(dataDir)))
     throw new DataDirError(`There is no ${blobDatabaseName} in ${dataDir}: restore it from a backup.`)
   await using lock = new AsyncDisposableStack()
   if (options.repair) lock.defer(lockDataDir(dataDir)) // Opening removes temporary files.

@@ -223,13 +223,18 @@ test('a folder without a store is reported', async () => {
   expect([status, stderr]).toEqual([1, 'There is no store in /nowhere.\n'])
 })
 
-test('a missing contents.sqlite is named', async () => {
+test('a missing contents.sqlite is named, and not created by a repair', async () => {
   const { dataDir } = await makeStore()
-  rmSync(join(dataDir, 'contents.sqlite'))
+  const file = join(dataDir, 'contents.sqlite')
+  rmSync(file)
 
-  const { status, stderr } = await runCli(dataDir, 'check')
+  const checked = await runCli(dataDir, 'check')
+  const repaired = await runCli(dataDir, 'check', '--repair')
 
-  expect([status, stderr]).toEqual([1, `There is no contents.sqlite in ${dataDir}: restore it from a backup.\n`])
+  const sentence = `There is no contents.sqlite in ${dataDir}: restore it from a backup.\n`
+  expect([checked.status, checked.stderr]).toEqual([1, sentence])
+  expect([repaired.status, repaired.stderr]).toEqual([1, sentence])
+  expect(existsSync(file)).toBe(false)
 })
 
 test('a catalog that is no database is named in a sentence', async () => {
