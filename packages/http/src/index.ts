@@ -41,7 +41,7 @@ export {
   noSuchRoute,
   type TrustProxy,
 } from './requests/request-head.ts'
-export { describeIssue, toFaults, uncheckedJson } from './requests/validation.ts'
+export { describeIssue, parseInput, toFaults, uncheckedJson } from './requests/validation.ts'
 export {
   type Access,
   answers,

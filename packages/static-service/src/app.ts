@@ -60,24 +60,19 @@ export interface Dependencies {
 
 /** The app of the static service with all routes, not yet listening. */
 export function buildApp(parts: Dependencies): Promise<App> {
-  const { metrics } = parts
-  const { trustProxy, corsOrigin, connections } = parts.config
   registerMetrics({ ...parts, hashes: parts.auth.hashes })
   const serving = createServing(parts)
   return createApp(
     {
+      ...parts,
+      ...parts.config,
       about: {
         title: 'Static file service',
         version: packageJson.version,
         description,
         tags,
       },
-      log: parts.log,
-      trustProxy,
-      corsOrigin,
-      connections,
       exposedHeaders: exposedTusHeaders,
-      metrics,
       alarmingCodes: ['insufficient_storage'],
       health: () => report(parts),
       rawRoutes: [serving.handler, serving.linkHandler],

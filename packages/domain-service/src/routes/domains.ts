@@ -7,6 +7,7 @@ import type { Domain } from '../dns/domain-name.ts'
 import type { ResponseCache } from '../registrar/response-cache.ts'
 import type { Dependencies } from '../storage.ts'
 import * as examples from './openapi-examples.ts'
+import { oneOf } from './zone/record-input.ts'
 import { AtDomain, setAgeHeader, wantsFresh } from './zone/zone-request.ts'
 
 const date = z.iso.date().nullable().meta({ description: 'a day; null: unknown' })
@@ -197,11 +198,3 @@ export const withInstant = <Described extends { created_on: string | null }>(des
   ...described,
   created_at: described.created_on && `${described.created_on}T00:00:00.000Z`,
 })
-
-function oneOf<const Values extends readonly string[]>(values: Values) {
-  return z
-    .string('must be given once')
-    .transform((value) => value.toUpperCase())
-    .pipe(z.enum(values, `must be one of ${values.join(', ')}`))
-    .meta({ enum: [...values] })
-}

@@ -59,6 +59,16 @@ export function toFaults(error: z.ZodError, place = ''): Fault[] {
   })
 }
 
+/**
+ * A value by a schema, for handlers that read bodies themselves. `place` begins the pointers of faults.
+ * @throws {HttpError} `validation_failed`.
+ */
+export function parseInput<Schema extends z.ZodType>(schema: Schema, value: unknown, place = ''): z.output<Schema> {
+  const { data, error } = schema.safeParse(value, { error: describeIssue, reportInput: true })
+  if (error) throw validationFailed(toFaults(error, place))
+  return data as z.output<Schema>
+}
+
 function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerHookHandler {
   const parts = (Object.keys(schemas) as Part[]).flatMap((part) => {
     const schema = schemas[part]

@@ -11,18 +11,17 @@ import { emailTypes } from '../../dns/zone.ts'
 export const text = z.string('must be a string')
 const integer = z.int('must be a whole number')
 
-export const EmailType = z
-  .string()
-  .transform((value) => value.toUpperCase())
-  .pipe(z.enum(emailTypes, `must be one of ${emailTypes.join(', ')}`))
-  .meta({ enum: [...emailTypes], description: 'default: unchanged' })
-
-const typeOf = (types: readonly string[]) =>
+/** One of these words, in any case. */
+export const oneOf = <const Words extends readonly string[]>(words: Words, missing = 'must be given once') =>
   z
-    .string('must be given once')
-    .transform((type) => type.toUpperCase())
-    .pipe(z.enum(types, `must be one of ${types.join(', ')}`))
-    .meta({ description: 'in any case', enum: [...types], examples: ['A'] })
+    .string(missing)
+    .transform((word) => word.toUpperCase())
+    .pipe(z.enum(words, `must be one of ${words.join(', ')}`))
+    .meta({ enum: [...words] })
+
+export const EmailType = oneOf(emailTypes, 'must be a string').meta({ description: 'default: unchanged' })
+
+const typeOf = (types: readonly string[]) => oneOf(types).meta({ description: 'in any case', examples: ['A'] })
 
 /** The type of a record in a path, in any case. */
 export const RecordType = typeOf(recordTypes)

@@ -4,12 +4,10 @@ import {
   answers,
   bodyChunks,
   booleanQuery,
-  describeIssue,
   malformedBody,
   operations,
+  parseInput,
   textOf,
-  toFaults,
-  validationFailed,
 } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -169,13 +167,8 @@ async function readSource(
 ): Promise<TreeSource> {
   if (typeof body === 'object' && body !== null && 'files' in body)
     return { files: await arrivals.readManifest(body), areStored: true }
-  const { success, data, error } = FromTree.safeParse(body, {
-    error: describeIssue,
-    reportInput: true,
-  })
-  if (!success) throw validationFailed(toFaults(error))
-  const from = requireWrittenDirectory(callerOf(request), data.from)
-  const { at } = data
+  const { from: written, at } = parseInput(FromTree, body)
+  const from = requireWrittenDirectory(callerOf(request), written)
   return { from, change: at === undefined ? at : await catalog.reads.changeAt(at) }
 }
 

@@ -1,5 +1,5 @@
 import type { Caller } from '@domains-and-files/auth'
-import { describeIssue, toFaults, validationFailed } from '@domains-and-files/http'
+import { parseInput } from '@domains-and-files/http'
 import { z } from 'zod'
 import { type ArchiveEntry, type Body, readArchive } from '../../archives/read-archive.ts'
 import { maxSmallBytes } from '../../blobs/blob-path.ts'
@@ -212,17 +212,11 @@ const ManifestFile = z.strictObject({
 
 // Not as a record, of which zod drops the key `__proto__`. Lazy: the caller stops at too many files.
 function* digestsOf(body: object): Generator<{ name: string; digest: string }> {
-  const { files } = parse(Manifest, body, '')
+  const { files } = parseInput(Manifest, body)
   for (const [name, file] of Object.entries(files)) {
     const pointer = `/files/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-    yield { name, digest: parse(ManifestFile, file, pointer).sha256 }
+    yield { name, digest: parseInput(ManifestFile, file, pointer).sha256 }
   }
-}
-
-function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, place: string) {
-  const { data, error } = schema.safeParse(value, { error: describeIssue, reportInput: true })
-  if (error) throw validationFailed(toFaults(error, place))
-  return data
 }
 
 function isObject(value: unknown): value is object {
