@@ -133,10 +133,9 @@ With \`Accept: text/event-stream\` the response stays open and sends each event 
         'must be the "next" of an earlier response, the id of an event, or latest',
       )
       .optional()
-      .meta({
-        description:
-          'the `next` of an earlier response, or the id of an event; `latest`: only what happens from now on; default: from the oldest',
-      }),
+      .describe(
+        'the `next` of an earlier response, or the id of an event; `latest`: only what happens from now on; default: from the oldest',
+      ),
     types: z
       .string('must be given once')
       .transform((text) => text.split(','))
@@ -161,7 +160,7 @@ const pageSchema = ({ type, data }: EventSource['example']) => {
   return z
     .object({
       events: z.array(Event),
-      next: z.string().meta({ description: 'the position after these events: send it as `after`' }),
+      next: z.string().describe('the position after these events: send it as `after`'),
     })
     .meta({ id: 'EventPage', examples: [{ events: [example], next: exampleId }] })
 }

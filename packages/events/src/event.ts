@@ -8,11 +8,11 @@ export const EventId = z.string().meta({ examples: [exampleId] })
 export type Event = z.infer<typeof Event>
 export const Event = z
   .object({
-    id: EventId.meta({ description: 'sorts by time; the same in every delivery' }),
+    id: EventId.describe('sorts by time; the same in every delivery'),
     type: z.string(),
     at: z.iso.datetime(),
-    by: z.string().nullable().meta({ description: 'a username; null: nobody here' }),
+    by: z.string().nullable().describe('a username; null: nobody here'),
     request_id: z.string().nullable(),
-    data: z.record(z.string(), z.unknown()).meta({ description: "what the event is about, as the API's own object" }),
+    data: z.record(z.string(), z.unknown()).describe("what the event is about, as the API's own object"),
   })
   .meta({ id: 'Event' })

@@ -16,22 +16,19 @@ export const Problem = z
     type: z.literal('about:blank'),
     title: z.string(),
     status: z.int(),
-    code: z.string().meta({ description: 'stable and machine-readable' }),
-    detail: z.string().meta({ description: 'one sentence a person can act on' }),
-    request_id: z.string().meta({ description: 'also in every log line of the request' }),
+    code: z.string().describe('stable and machine-readable'),
+    detail: z.string().describe('one sentence a person can act on'),
+    request_id: z.string().describe('also in every log line of the request'),
     errors: z
       .array(
         z.object({
-          path: z.string().meta({ description: 'a JSON Pointer into the body, or /query/<name>, /path/<name>' }),
+          path: z.string().describe('a JSON Pointer into the body, or /query/<name>, /path/<name>'),
           message: z.string(),
         }),
       )
       .optional()
-      .meta({ description: 'only for validation_failed: every fault' }),
-    paths: z
-      .array(z.string())
-      .optional()
-      .meta({ description: 'files and directories that are missing, or were changed since' }),
+      .describe('only for validation_failed: every fault'),
+    paths: z.array(z.string()).optional().describe('files and directories that are missing, or were changed since'),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details; some codes have more members' })
 

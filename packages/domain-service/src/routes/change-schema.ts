@@ -11,40 +11,38 @@ const ChangeSummary = z
   .object({
     added: z.array(HostRecord),
     removed: z.array(HostRecord),
-    kept: z.int().meta({ description: 'records that the change left as they were' }),
-    omitted: z.object({ added: z.int(), removed: z.int() }).optional().meta({
-      description: 'in lists: records of large changes that are not shown; read the change itself',
-    }),
+    kept: z.int().describe('records that the change left as they were'),
+    omitted: z
+      .object({ added: z.int(), removed: z.int() })
+      .optional()
+      .describe('in lists: records of large changes that are not shown; read the change itself'),
   })
   .meta({ id: 'ChangeSummary' })
 
 const entry = {
   id: z.int(),
   at: z.iso.datetime(),
-  created_at: z.iso.datetime().meta({ description: 'when the change was requested' }),
-  by: z.string().nullable().meta({
-    description: 'a username, or domain-service for a repaired late write; null: changed outside',
-  }),
-  token: z.string().optional().meta({ description: 'name of the API token that was used' }),
-  request_id: z.string().meta({ description: 'the x-request-id of the write' }),
-  approved_by: z.string().optional().meta({ description: 'who approved it' }),
-  seen_since: z.iso.datetime().optional().meta({
-    description: 'of a change made outside: when the zone was last seen without it',
-  }),
-  status: z.enum(changeStatuses).meta({
-    description:
+  created_at: z.iso.datetime().describe('when the change was requested'),
+  by: z.string().nullable().describe('a username, or domain-service for a repaired late write; null: changed outside'),
+  token: z.string().optional().describe('name of the API token that was used'),
+  request_id: z.string().describe('the x-request-id of the write'),
+  approved_by: z.string().optional().describe('who approved it'),
+  seen_since: z.iso.datetime().optional().describe('of a change made outside: when the zone was last seen without it'),
+  status: z
+    .enum(changeStatuses)
+    .describe(
       'confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved',
-  }),
-  reason: z.string().optional().meta({
-    description:
+    ),
+  reason: z
+    .string()
+    .optional()
+    .describe(
       'outside: not made through this service. late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter',
-  }),
-  held: z.literal(true).optional().meta({
-    description: 'queued in a backup that was restored: waits for an admin',
-  }),
-  verified: z.literal(false).optional().meta({ description: 'the zone could not be read back yet' }),
+    ),
+  held: z.literal(true).optional().describe('queued in a backup that was restored: waits for an admin'),
+  verified: z.literal(false).optional().describe('the zone could not be read back yet'),
   warnings: z.array(z.string()).optional(),
-  problem: Problem.optional().meta({ description: 'why the change was refused or is unconfirmed' }),
+  problem: Problem.optional().describe('why the change was refused or is unconfirmed'),
 }
 
 export const HistoryEntry = z
@@ -62,10 +60,8 @@ export const Change = z
     domain: z.string(),
     sent_at: z.iso.datetime().nullable(),
     ended_at: z.iso.datetime().nullable(),
-    changes: ChangeSummary.nullable().meta({ description: 'null until the change was evaluated' }),
-    etag: z.string().optional().meta({
-      description: 'of a proposed change: the ETag of the zone that it was evaluated on',
-    }),
+    changes: ChangeSummary.nullable().describe('null until the change was evaluated'),
+    etag: z.string().optional().describe('of a proposed change: the ETag of the zone that it was evaluated on'),
   })
   .meta({ id: 'Change', examples: [storedChange] })
 

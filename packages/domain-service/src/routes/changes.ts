@@ -25,7 +25,7 @@ const path = '/api/changes'
 const AtChange = z.strictObject({ id: ChangeId })
 
 const HeldChanges = z
-  .object({ count: z.int().meta({ description: 'how many changes waited' }) })
+  .object({ count: z.int().describe('how many changes waited') })
   .meta({ id: 'HeldChanges', examples: [{ count: 3 }] })
 
 const aboutHeld =
@@ -56,13 +56,13 @@ const routes = operations({
     querystring: z.strictObject({
       ...pageQuery(50, 200),
       ...afterChange,
-      domain: DomainName.optional().meta({ description: 'only of this domain' }),
-      by: z.string().optional().meta({ description: 'only by this user' }),
+      domain: DomainName.optional().describe('only of this domain'),
+      by: z.string().optional().describe('only by this user'),
       status: z.enum(changeStatuses).optional(),
       since: z.iso
         .datetime({ offset: true, error: 'must be a time such as 2027-01-15T09:30:00Z' })
         .optional()
-        .meta({ description: 'only requested at or after this time' }),
+        .describe('only requested at or after this time'),
     }),
     ...answers(200, 'One page of changes', longListSchema('changes', Change)),
   },

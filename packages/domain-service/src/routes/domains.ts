@@ -10,11 +10,11 @@ import * as examples from './openapi-examples.ts'
 import { oneOf } from './zone/record-input.ts'
 import { AtDomain, setAgeHeader, wantsFresh } from './zone/zone-request.ts'
 
-const date = z.iso.date().nullable().meta({ description: 'a day; null: unknown' })
+const date = z.iso.date().nullable().describe('a day; null: unknown')
 const createdAt = z.iso
   .datetime()
   .nullable()
-  .meta({ description: 'the beginning of `created_on` in UTC: the registrar tells no time of day' })
+  .describe('the beginning of `created_on` in UTC: the registrar tells no time of day')
 
 const flag = z.boolean().nullable()
 const word = z.string().nullable()
@@ -33,10 +33,8 @@ const DomainEntryAnswer = z
     is_expired: flag,
     is_locked: flag,
     auto_renew: flag,
-    whois_guard: word.meta({ description: 'as the registrar names it' }),
-    uses_registrar_dns: flag.meta({
-      description: 'whether its records are at the registrar; null: unknown',
-    }),
+    whois_guard: word.describe('as the registrar names it'),
+    uses_registrar_dns: flag.describe('whether its records are at the registrar; null: unknown'),
   })
   .meta({ id: 'DomainEntry', examples: [examples.domainEntry] })
 
@@ -91,11 +89,11 @@ const sorts = new Map<string, ListQuery['sortBy']>([
 
 const ListDomains = z
   .strictObject({
-    list_type: oneOf(listTypes).default('ALL').meta({ description: 'EXPIRING: within 30 days' }),
-    search_term: searchTerm.meta({ description: 'a part of the name, in Unicode or A-labels' }),
-    search: searchTerm.meta({ description: 'the same as `search_term`: one of the two' }),
+    list_type: oneOf(listTypes).default('ALL').describe('EXPIRING: within 30 days'),
+    search_term: searchTerm.describe('a part of the name, in Unicode or A-labels'),
+    search: searchTerm.describe('the same as `search_term`: one of the two'),
     ...pageQuery(20, 100),
-    sort_by: oneOf(sortKeys).optional().meta({ description: 'default: NAME' }),
+    sort_by: oneOf(sortKeys).optional().describe('default: NAME'),
     sort: z
       .string('must be given once')
       .transform((field, context) => {

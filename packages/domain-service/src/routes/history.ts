@@ -66,7 +66,7 @@ const writes = operations({
       to: z
         .enum(['before', 'after'], 'must be before or after')
         .default('before')
-        .meta({ description: 'which of the two zones of the change' }),
+        .describe('which of the two zones of the change'),
     }),
   },
   revertChange: {

@@ -13,16 +13,13 @@ const RegistrarState = z
     }),
     breaker: z
       .enum(['closed', 'open', 'half_open'])
-      .meta({ description: 'open: calls pause for seconds after several failures in a row' }),
+      .describe('open: calls pause for seconds after several failures in a row'),
     budget: z.array(
       z.object({
         window: z.enum(['minute', 'hour', 'day']),
         limit: z.int().meta({ examples: [20] }),
         left: z.int().meta({ examples: [17] }),
-        next_free_at: z.iso
-          .datetime()
-          .nullable()
-          .meta({ description: 'when the oldest counted call leaves the window' }),
+        next_free_at: z.iso.datetime().nullable().describe('when the oldest counted call leaves the window'),
       }),
     ),
     calls: z
@@ -30,29 +27,29 @@ const RegistrarState = z
         z.object({
           from: z.iso.datetime(),
           calls: z.int(),
-          reads: z.int().meta({ description: 'of these, for readers and for reading ahead' }),
+          reads: z.int().describe('of these, for readers and for reading ahead'),
         }),
       )
-      .meta({ description: 'made in each of the last 24 hours, oldest first' }),
-    calls_waiting: z.int().meta({ description: 'calls and write rounds that wait for slots' }),
+      .describe('made in each of the last 24 hours, oldest first'),
+    calls_waiting: z.int().describe('calls and write rounds that wait for slots'),
     domain_list: z
       .object({
-        domains: z.int().nullable().meta({ description: 'null: not read yet' }),
+        domains: z.int().nullable().describe('null: not read yet'),
         read_at: z.iso.datetime().nullable(),
         is_reading: z.boolean(),
-        pages_read: z.int().meta({ description: 'of the reading under way' }),
+        pages_read: z.int().describe('of the reading under way'),
         pages: z.int().nullable(),
       })
-      .meta({ description: "the account's list of domains, as kept here" }),
+      .describe("the account's list of domains, as kept here"),
     sweep: z
       .object({
         interval_s: z.int().meta({ description: 'DRIFT_INTERVAL_S; 0: off', examples: [21_600] }),
-        is_active: z.boolean().meta({ description: 'whether this replica sweeps' }),
-        domains: z.int().meta({ description: "on the registrar's DNS" }),
-        seen: z.int().meta({ description: 'of these, seen within the interval' }),
-        oldest_seen_at: z.iso.datetime().nullable().meta({ description: 'null: one never' }),
+        is_active: z.boolean().describe('whether this replica sweeps'),
+        domains: z.int().describe("on the registrar's DNS"),
+        seen: z.int().describe('of these, seen within the interval'),
+        oldest_seen_at: z.iso.datetime().nullable().describe('null: one never'),
       })
-      .meta({ description: 'reading for changes that were made outside' }),
+      .describe('reading for changes that were made outside'),
     last_success_at: z.iso.datetime().nullable(),
     last_failure: z
       .object({ at: z.iso.datetime(), code: z.string() })

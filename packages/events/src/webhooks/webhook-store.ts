@@ -35,11 +35,11 @@ export const testType = 'webhook.test'
 
 export const DeliveryRecord = z
   .object({
-    id: EventId.meta({ description: 'of the event' }),
+    id: EventId.describe('of the event'),
     type: z.string().meta({ examples: [testType] }),
     status: z.enum(['delivered', 'pending', 'failed']),
     tries: z.int(),
-    at: z.iso.datetime().meta({ description: 'of the last try' }),
+    at: z.iso.datetime().describe('of the last try'),
     next_at: z.iso
       .datetime()
       .nullable()
@@ -49,7 +49,7 @@ export const DeliveryRecord = z
       .int()
       .nullable()
       .meta({ description: 'null: no response', examples: [200] }),
-    answer: z.string().nullable().meta({ description: 'the first KiB of the response, or why there is none' }),
+    answer: z.string().nullable().describe('the first KiB of the response, or why there is none'),
   })
   .meta({ id: 'Delivery' })
 
@@ -64,9 +64,9 @@ export function schemasOf({ types, scope }: EventSource) {
   const limits = { domains: Domains.optional(), folders: Folders.optional() }
   const url = z.string().meta({ examples: ['https://hooks.example.com/changes'] })
   const New = z.strictObject({
-    url: url.max(2_000).meta({ description: 'https, without a password in it' }),
+    url: url.max(2_000).describe('https, without a password in it'),
     name: z.string().min(1).max(100).optional(),
-    types: z.array(z.enum(types)).min(1).optional().meta({ description: 'default: all' }),
+    types: z.array(z.enum(types)).min(1).optional().describe('default: all'),
     ...({ [scope]: limits[scope].meta({ description }) } as typeof limits), // One of them.
   })
   const orAll = z

@@ -7,12 +7,10 @@ export type Check = z.infer<typeof Check>
 
 const Health = z
   .looseObject({
-    status: z
-      .enum(['ok', 'degraded', 'unavailable'])
-      .meta({ description: 'degraded: a dependency of the service fails' }),
-    version: z.string().meta({ description: 'of the service' }),
+    status: z.enum(['ok', 'degraded', 'unavailable']).describe('degraded: a dependency of the service fails'),
+    version: z.string().describe('of the service'),
     uptime_seconds: z.int(),
-    checks: z.record(z.string(), Check).meta({ description: 'by name' }),
+    checks: z.record(z.string(), Check).describe('by name'),
   })
   .meta({
     id: 'Health',

@@ -26,13 +26,11 @@ const StaticQuery = z.looseObject({
   v: z
     .union([z.string(), z.array(z.string())])
     .optional()
-    .meta({
-      description: 'at least 8 leading hex digits of the SHA-256: this content may be cached for ever',
-    }),
+    .describe('at least 8 leading hex digits of the SHA-256: this content may be cached for ever'),
   download: z
     .union([z.string(), z.array(z.string())])
     .optional()
-    .meta({ description: 'with any value or none: the browser saves the file' }),
+    .describe('with any value or none: the browser saves the file'),
 })
 
 const staticSchema = {

@@ -19,7 +19,7 @@ export const oneOf = <const Words extends readonly string[]>(words: Words, missi
     .pipe(z.enum(words, `must be one of ${words.join(', ')}`))
     .meta({ enum: [...words] })
 
-export const EmailType = oneOf(emailTypes, 'must be a string').meta({ description: 'default: unchanged' })
+export const EmailType = oneOf(emailTypes, 'must be a string').describe('default: unchanged')
 
 const typeOf = (types: readonly string[]) => oneOf(types).meta({ description: 'in any case', examples: ['A'] })
 
@@ -43,7 +43,7 @@ export const recordFields = {
     minimum: 0,
     maximum: 65_535,
   }),
-  id: z.string().optional().meta({ description: 'ignored' }),
+  id: z.string().optional().describe('ignored'),
 }
 
 /** The records of a list in a request body. */
@@ -55,10 +55,10 @@ export const Records = z.array(
 /** The fields of a JSON merge patch of a record (RFC 7396). */
 export const patchFields = {
   name: text.optional(),
-  type: text.optional().meta({ description: 'as it is: a type cannot be changed' }),
+  type: text.optional().describe('as it is: a type cannot be changed'),
   address: text.optional(),
-  ttl: integer.nullable().optional().meta({ description: 'seconds; null: 1800' }),
-  mx_pref: integer.nullable().optional().meta({ description: 'used for MX only; null: 10' }),
+  ttl: integer.nullable().optional().describe('seconds; null: 1800'),
+  mx_pref: integer.nullable().optional().describe('used for MX only; null: 10'),
 }
 
 /**

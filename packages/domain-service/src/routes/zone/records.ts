@@ -73,7 +73,7 @@ const routes = operations({
     body: z
       .strictObject({
         ...patchFields,
-        id: z.string().optional().meta({ description: 'ignored' }),
+        id: z.string().optional().describe('ignored'),
         email_type: EmailType.optional(),
       })
       .meta({ id: 'RecordPatch', examples: [{ address: '192.0.2.11' }] }),

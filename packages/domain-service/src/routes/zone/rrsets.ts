@@ -20,11 +20,11 @@ const values = { description: 'addresses; of MX with the preference: 10 mx1.exam
 
 const Rrset = z
   .object({
-    name: z.string().meta({ description: '@ for the domain itself' }),
+    name: z.string().describe('@ for the domain itself'),
     type: z.string(),
-    ttl: z.int().meta({ description: 'seconds; the lowest of the records' }),
+    ttl: z.int().describe('seconds; the lowest of the records'),
     values: z.array(z.string()).meta(values),
-    mixed_ttl: z.literal(true).optional().meta({ description: 'the TTLs of the records differ' }),
+    mixed_ttl: z.literal(true).optional().describe('the TTLs of the records differ'),
   })
   .meta({ id: 'Rrset', examples: [exampleRrset] })
 
@@ -40,7 +40,7 @@ const reads = operations({
     description: 'Records of one name and type together. Cached like the zone.',
     params: AtDomain,
     querystring: z.strictObject({
-      name: z.string().optional().meta({ description: 'only of this name; @ for the domain itself' }),
+      name: z.string().optional().describe('only of this name; @ for the domain itself'),
       type: TypeFilter,
     }),
     ...readAnswers(
@@ -68,9 +68,9 @@ const NewRrset = z
     }),
     values: z.array(text, 'must be a list of texts').meta(values),
     email_type: EmailType.optional(),
-    name: z.string().optional().meta({ description: 'as in the path' }),
-    type: z.string().optional().meta({ description: 'as in the path' }),
-    mixed_ttl: z.boolean().optional().meta({ description: 'true: each value keeps its TTL' }),
+    name: z.string().optional().describe('as in the path'),
+    type: z.string().optional().describe('as in the path'),
+    mixed_ttl: z.boolean().optional().describe('true: each value keeps its TTL'),
   })
   .meta({ id: 'NewRrset', examples: [{ ttl: 300, values: ['192.0.2.10', '192.0.2.11'] }] })
 

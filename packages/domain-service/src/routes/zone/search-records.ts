@@ -13,7 +13,7 @@ import { HostRecord, visibleRecords } from './zone-schema.ts'
 const example = { ...record, domain: zone.domain, read_at: '2027-01-15T09:30:00.000Z' }
 const FoundRecord = HostRecord.extend({
   domain: z.string(),
-  read_at: z.iso.datetime().meta({ description: 'when its zone was last read at the registrar' }),
+  read_at: z.iso.datetime().describe('when its zone was last read at the registrar'),
 }).meta({ id: 'FoundRecord', examples: [example] })
 
 const { searchRecords } = operations({
@@ -23,11 +23,13 @@ const { searchRecords } = operations({
     description:
       'In the zones as they were last read or written here, by name: no call goes to the registrar. `zones_searched` counts them; a domain whose zone was never read is not among them.',
     querystring: z.strictObject({
-      search: z.string('must be given once').max(255).optional().meta({
-        description: 'words that full name, type and value together contain, in any case, Unicode or A-labels',
-      }),
+      search: z
+        .string('must be given once')
+        .max(255)
+        .optional()
+        .describe('words that full name, type and value together contain, in any case, Unicode or A-labels'),
       type: TypeFilter,
-      domain: DomainName.optional().meta({ description: 'only of this domain' }),
+      domain: DomainName.optional().describe('only of this domain'),
       ...pageQuery(50, 200),
     }),
     ...answers(
@@ -36,7 +38,7 @@ const { searchRecords } = operations({
       z.object({
         records: z.array(FoundRecord),
         pagination: Pagination,
-        zones_searched: z.int().meta({ description: 'zones with records' }),
+        zones_searched: z.int().describe('zones with records'),
       }),
     ),
   },

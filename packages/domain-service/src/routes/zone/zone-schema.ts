@@ -11,12 +11,12 @@ import { changes, zone as exampleZone, record } from '../openapi-examples.ts'
 
 export const HostRecord = z
   .object({
-    id: z.string().meta({ description: '12 hex digits, from name, type, address and mx_pref' }),
+    id: z.string().describe('12 hex digits, from name, type, address and mx_pref'),
     name: z.string().meta({ description: '@ for the domain itself', examples: ['www'] }),
-    type: z.string().meta({ description: `one of ${recordTypes.join(', ')}; others can be read, not written` }),
+    type: z.string().describe(`one of ${recordTypes.join(', ')}; others can be read, not written`),
     address: z.string().meta({ examples: ['192.0.2.10'] }),
-    ttl: z.int().meta({ description: 'seconds' }),
-    mx_pref: z.int().optional().meta({ description: 'MX records only' }),
+    ttl: z.int().describe('seconds'),
+    mx_pref: z.int().optional().describe('MX records only'),
   })
   .meta({ id: 'HostRecord', examples: [record] })
 
@@ -24,43 +24,43 @@ export const Changes = z
   .object({
     added: z.array(HostRecord),
     removed: z.array(HostRecord),
-    kept: z.int().meta({ description: 'records that stayed as they were' }),
+    kept: z.int().describe('records that stayed as they were'),
   })
   .meta({ id: 'Changes', examples: [changes] })
 
 export const ZoneAnswer = z
   .object({
     domain: z.string(),
-    uses_registrar_dns: z.boolean().meta({
-      description: 'false: the domain uses other nameservers, so its records cannot be written here',
-    }),
+    uses_registrar_dns: z
+      .boolean()
+      .describe('false: the domain uses other nameservers, so its records cannot be written here'),
     email_type: z
       .string()
       .nullable()
-      .meta({
-        description: `how the domain receives mail: ${emailTypes.join(', ')}; null: unknown`,
-      }),
-    hosts: z.array(HostRecord).meta({ description: 'by name (@ first), type and address' }),
+      .describe(`how the domain receives mail: ${emailTypes.join(', ')}; null: unknown`),
+    hosts: z.array(HostRecord).describe('by name (@ first), type and address'),
   })
   .meta({ id: 'Zone', examples: [exampleZone] })
 
-const verified = z.literal(false).optional().meta({
-  description:
+const verified = z
+  .literal(false)
+  .optional()
+  .describe(
     'the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome',
-})
+  )
 
 export const WrittenAnswer = ZoneAnswer.extend({
-  dry_run: z.literal(true).optional().meta({ description: 'nothing was written' }),
+  dry_run: z.literal(true).optional().describe('nothing was written'),
   verified,
   changes: Changes,
-  warnings: z.array(z.string()).meta({ description: 'what the write lost, and what to know of it' }),
+  warnings: z.array(z.string()).describe('what the write lost, and what to know of it'),
 }).meta({ id: 'WrittenZone', examples: [{ ...exampleZone, changes, warnings: [] }] })
 
 /** The fields beside the record or RRset in the response to a write of it. */
 export const outcomeFields = {
-  dry_run: z.literal(true).optional().meta({ description: 'nothing was written' }),
+  dry_run: z.literal(true).optional().describe('nothing was written'),
   verified,
-  warnings: z.array(z.string()).optional().meta({ description: 'what the write lost, and what to know of it' }),
+  warnings: z.array(z.string()).optional().describe('what the write lost, and what to know of it'),
 }
 
 export const AddedAnswer = HostRecord.extend(outcomeFields).meta({

@@ -33,7 +33,7 @@ const NewZone = z.strictObject({ hosts: Records, email_type: EmailType.optional(
 
 const ZonePatch = z
   .strictObject({
-    remove: z.array(text, 'must be a list of ids').optional().meta({ description: 'ids of records' }),
+    remove: z.array(text, 'must be a list of ids').optional().describe('ids of records'),
     update: z
       .array(z.strictObject({ ...patchFields, id: text }), 'must be a list of changes, each with the id of its record')
       .optional(),

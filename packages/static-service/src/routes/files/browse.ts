@@ -28,7 +28,7 @@ const ListQuery = z.strictObject({
   category: z
     .enum(categories, `must be one of ${categories.join(', ')}`)
     .optional()
-    .meta({ description: 'only files of this category' }),
+    .describe('only files of this category'),
   search: z
     .string('must be given once')
     .refine((text) => text !== '' && [...text].length <= 200, 'must have 1 to 200 characters')
@@ -43,7 +43,7 @@ const ListQuery = z.strictObject({
   sort: z
     .enum(sorts, `must be one of ${sorts.join(', ')}`)
     .default('path')
-    .meta({ description: 'with a leading -: descending' }),
+    .describe('with a leading -: descending'),
 })
 
 const positionOf = ({ path, size, updatedAt }: SortedFile) => ({ path, size, updatedAt })
@@ -56,9 +56,7 @@ const maxDepth = 32
 
 const TreeQuery = z.strictObject({
   prefix: prefixQuery('the directory to start at'),
-  depth: wholeNumber(0, 999_999_999).default(maxDepth).meta({
-    description: 'number of levels to open',
-  }),
+  depth: wholeNumber(0, 999_999_999).default(maxDepth).describe('number of levels to open'),
 })
 
 const routes = operations({

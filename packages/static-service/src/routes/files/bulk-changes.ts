@@ -22,12 +22,12 @@ const changeErrors = [errors.invalidPath('a segment is empty'), errors.insuffici
 
 const Move = z
   .strictObject({
-    from: z.string('must be a string').meta({ description: 'path of a file, or of a directory with a trailing slash' }),
-    to: z.string('must be a string').meta({ description: 'new path, of the same kind' }),
+    from: z.string('must be a string').describe('path of a file, or of a directory with a trailing slash'),
+    to: z.string('must be a string').describe('new path, of the same kind'),
     overwrite: z
       .boolean('must be true or false')
       .optional()
-      .meta({ description: 'replace files that exist at the new paths; default: false' }),
+      .describe('replace files that exist at the new paths; default: false'),
   })
   .refine(({ from, to }) => from.endsWith('/') === to.endsWith('/'), {
     path: ['to'],
@@ -118,11 +118,13 @@ const Deletion = z
       .string('must be a string')
       .min(1, 'must name a directory; / is all files')
       .optional()
-      .meta({ description: 'a directory: every file below it; `/` is all files' }),
-    forget: z.boolean('must be true or false').optional().meta({
-      description:
+      .describe('a directory: every file below it; `/` is all files'),
+    forget: z
+      .boolean('must be true or false')
+      .optional()
+      .describe(
         'admins: also all the past of the `paths`, which may have been deleted before; their bytes leave the disk within seconds, and cannot be brought back',
-    }),
+      ),
   })
   .refine(({ paths, prefix }) => (paths === undefined) !== (prefix === undefined), {
     error: 'must have either paths or prefix',
@@ -169,10 +171,11 @@ const routes = operations({
       'Deleted',
       z.object({
         files_deleted: z.int(),
-        bytes_freed: z.int().meta({
-          description:
+        bytes_freed: z
+          .int()
+          .describe(
             'of contents that no other file has; they leave the disk when the history does not need them any more',
-        }),
+          ),
       }),
     ),
   },

@@ -23,7 +23,7 @@ export const FileRecord = z
     size: Size,
     sha256: Sha256,
     url: z.string().meta({ description: 'URL of the content', examples: ['/static/notes/hello.txt'] }),
-    public: z.boolean().meta({ description: 'whether everybody may read the content' }),
+    public: z.boolean().describe('whether everybody may read the content'),
     uploaded_by: Username,
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
@@ -58,22 +58,19 @@ export const DirectoryNode = z
     name: z.string().meta({ examples: ['notes'] }),
     path: z.string().meta({ examples: ['notes'] }),
     type: z.literal('directory'),
-    file_count: z.int().meta({ description: 'including everything below' }),
-    total_size: z.int().meta({ description: 'including everything below' }),
+    file_count: z.int().describe('including everything below'),
+    total_size: z.int().describe('including everything below'),
     get children(): z.ZodNullable<z.ZodArray<z.ZodUnion<readonly [typeof DirectoryNode, typeof FileNode]>>> {
       return z.array(z.union([DirectoryNode, FileNode])).nullable()
     },
-    truncated: z
-      .literal(true)
-      .optional()
-      .meta({ description: 'the directory has more children than a response can hold' }),
+    truncated: z.literal(true).optional().describe('the directory has more children than a response can hold'),
   })
   .meta({ id: 'DirectoryNode' })
 
 export const FileList = z.object({
   files: z.array(FileRecord),
   pagination: Pagination.extend({
-    total_is_exact: z.literal(false).optional().meta({ description: 'total_items is a lower bound' }),
+    total_is_exact: z.literal(false).optional().describe('total_items is a lower bound'),
   }),
   next: Next,
 })

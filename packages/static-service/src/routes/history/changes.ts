@@ -19,23 +19,23 @@ export const ChangeId = z
 export const Forgotten = z
   .literal(true)
   .optional()
-  .meta({ description: 'files of it have been forgotten: only their paths are known' })
+  .describe('files of it have been forgotten: only their paths are known')
 
 export const Change = z
   .object({
-    id: z.int().meta({ description: 'grows with time; some numbers are no change' }),
+    id: z.int().describe('grows with time; some numbers are no change'),
     at: z.iso.datetime(),
     by: Username,
-    token: z.string().nullable().meta({ description: 'name of the API token that was used' }),
+    token: z.string().nullable().describe('name of the API token that was used'),
     request_id: z.string(),
     action: z.enum(changeActions),
-    prefix: z.string().nullable().meta({ description: 'the directory that the request named' }),
-    version: z.string().nullable().meta({ description: 'the version recorded with the change' }),
+    prefix: z.string().nullable().describe('the directory that the request named'),
+    version: z.string().nullable().describe('the version recorded with the change'),
     added: z.int(),
     replaced: z.int(),
     removed: z.int(),
-    bytes: z.int().meta({ description: 'of the files stored; of those removed if none was stored' }),
-    paths: z.array(z.string()).meta({ description: 'up to ten of the paths' }),
+    bytes: z.int().describe('of the files stored; of those removed if none was stored'),
+    paths: z.array(z.string()).describe('up to ten of the paths'),
     forgotten: Forgotten,
   })
   .meta({ id: 'Change', examples: [change] })
@@ -89,16 +89,16 @@ const routes = operations({
       ...pageQuery(50, 200),
       ...afterQuery(z.int().positive()),
       prefix: prefixQuery('only changes of a file below this directory'),
-      by: z.string('must be given once').optional().meta({ description: 'only changes of this user' }),
+      by: z.string('must be given once').optional().describe('only changes of this user'),
       action: z
         .enum(changeActions, `must be one of ${changeActions.join(', ')}`)
         .optional()
-        .meta({ description: 'only changes of this kind' }),
+        .describe('only changes of this kind'),
       since: z.iso
         .datetime({ offset: true, error: 'must be a time such as 2027-01-15T09:30:00Z' })
         .transform((time) => new Date(time).toISOString())
         .optional()
-        .meta({ description: 'only changes at this time or later' }),
+        .describe('only changes at this time or later'),
     }),
     ...answers(200, 'One page of the list', longListSchema('changes', Change)),
   },
@@ -121,7 +121,7 @@ const routes = operations({
         overwrite: z
           .boolean('must be true or false')
           .optional()
-          .meta({ description: 'also files that were changed since; default: false' }),
+          .describe('also files that were changed since; default: false'),
       })
       .nullish()
       .meta({ examples: [{ overwrite: true }] }),

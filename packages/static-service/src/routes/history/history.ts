@@ -45,7 +45,7 @@ const State = z
     at: z.iso.datetime(),
     by: Username,
     action: z.enum(changeActions),
-    sha256: Sha256.nullable().meta({ description: 'null: the change removed the file' }),
+    sha256: Sha256.nullable().describe('null: the change removed the file'),
     size: Size.nullable(),
     content_type: z
       .string()
@@ -134,7 +134,7 @@ const routes = operations({
       to: z
         .string('must be given once')
         .default('current')
-        .meta({ description: 'name of the other version; `current`: the files as they are' }),
+        .describe('name of the other version; `current`: the files as they are'),
     }),
     ...answers(
       200,

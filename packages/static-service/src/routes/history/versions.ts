@@ -42,8 +42,8 @@ const VersionRecord = z
     changelog: z.string().meta({ examples: [exampleChangelog] }),
     created_by: Username,
     created_at: z.iso.datetime(),
-    change: z.int().meta({ description: 'the version shows files as this change left them; 0: there was none' }),
-    files_kept: z.boolean().meta({ description: 'false: not all files that it shows are kept any more' }),
+    change: z.int().describe('the version shows files as this change left them; 0: there was none'),
+    files_kept: z.boolean().describe('false: not all files that it shows are kept any more'),
   })
   .meta({ id: 'Version' })
 
@@ -51,7 +51,7 @@ const ListedVersion = VersionRecord.extend({
   changelog_truncated: z
     .literal(true)
     .optional()
-    .meta({ description: 'the changelog is longer than 1 KiB: GET /api/versions/{version}' }),
+    .describe('the changelog is longer than 1 KiB: GET /api/versions/{version}'),
 }).meta({ id: 'ListedVersion' })
 
 // Paths of other routes, and steps in a path: no URL would lead to a version of this name.
@@ -71,16 +71,16 @@ export const NewVersion = z
         'must be valid Unicode without U+0000',
       )
       .refine((text) => Buffer.byteLength(text) <= maxChangelogBytes, 'must have at most 65536 bytes')
-      .meta({ description: 'what changed, at most 64 KiB' }),
+      .describe('what changed, at most 64 KiB'),
   })
   .meta({ id: 'NewVersion', examples: [{ version: '1.4.0', changelog: exampleChangelog }] })
 
 const Stats = z
   .object({
     total_files: z.int(),
-    total_size: z.int().meta({ description: 'bytes of all files' }),
-    stored_size: z.int().meta({ description: 'bytes of the distinct contents of files' }),
-    past_size: z.int().meta({ description: 'bytes kept only for the history' }),
+    total_size: z.int().describe('bytes of all files'),
+    stored_size: z.int().describe('bytes of the distinct contents of files'),
+    past_size: z.int().describe('bytes kept only for the history'),
     categories: z.array(CategoryCount),
     versions: z.int(),
   })

@@ -29,11 +29,9 @@ const TreeQuery = z
     mode: z
       .enum(['replace', 'merge'], 'must be replace or merge')
       .default('replace')
-      .meta({ description: 'merge: files that the body does not name stay' }),
-    version: NewVersion.shape.version.optional().meta({
-      description: 'records this version with the change',
-    }),
-    changelog: NewVersion.shape.changelog.default('').meta({ description: 'of the version' }),
+      .describe('merge: files that the body does not name stay'),
+    version: NewVersion.shape.version.optional().describe('records this version with the change'),
+    changelog: NewVersion.shape.changelog.default('').describe('of the version'),
     dry_run: booleanQuery(false, 'true: only says what would change'),
   })
   .refine(({ version, changelog }) => version !== undefined || changelog === '', {
@@ -43,14 +41,14 @@ const TreeQuery = z
 
 const TreeResult = z
   .object({
-    change: Change.nullable().meta({ description: 'null: nothing was changed' }),
+    change: Change.nullable().describe('null: nothing was changed'),
     prefix: z.string().meta({ examples: ['site/'] }),
-    files: z.int().meta({ description: 'in the tree' }),
+    files: z.int().describe('in the tree'),
     added: z.int(),
     replaced: z.int(),
     removed: z.int(),
     unchanged: z.int(),
-    bytes_received: z.int().meta({ description: 'of the body' }),
+    bytes_received: z.int().describe('of the body'),
   })
   .meta({ id: 'TreeResult' })
 
