@@ -14,13 +14,16 @@ import { type Caller, Role, requireRights } from './rights.ts'
 /** Of requests whose body had not arrived when they were admitted: authenticates their sender again. */
 const arriving = new WeakMap<FastifyRequest, () => Promise<Caller>>()
 
-/**
- * The authenticated sender of this request.
- * @throws {Error} on a public route, where nobody is authenticated: a mistake in the route.
- */
-export function callerOf(request: FastifyRequest): Caller {
-  if (request.principal) return request.principal as Caller // Only callers are set.
-  throw new Error(`${request.routeOptions.url} is public, so it has no caller`)
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The authenticated sender. @throws {Error} on a public route, where nobody is: a mistake in the route. */
+    readonly caller: Caller
+  }
+}
+
+function caller(this: FastifyRequest): Caller {
+  if (this.principal) return this.principal as Caller // Only callers are set.
+  throw new Error(`${this.routeOptions.url} is public, so it has no caller`)
 }
 
 /**
@@ -29,7 +32,7 @@ export function callerOf(request: FastifyRequest): Caller {
  * @throws {HttpError} 401, or 403 `forbidden` where the rights of the sender have changed.
  */
 export async function readmit(request: FastifyRequest): Promise<Caller> {
-  const admitted = callerOf(request)
+  const admitted = request.caller
   const present = await arriving.get(request)?.()
   if (present && !isDeepStrictEqual(present, admitted)) throw errors.rightsChanged()
   return admitted
@@ -54,6 +57,7 @@ export interface Verification {
 
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
 export function enforceAccess(app: FastifyInstance, authenticate: Authenticate): void {
+  app.decorateRequest('caller', { getter: caller })
   const always = [errors.tokenMissing(), errors.tokenExpired()]
   app.addHook('onRoute', (route) => {
     requireAccess(route)

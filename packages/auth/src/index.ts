@@ -1,4 +1,4 @@
-export { callerOf, readmit } from './access-control.ts'
+export { readmit } from './access-control.ts'
 export type { ApiTokens } from './api-tokens/api-tokens.ts'
 export {
   authMigrations,

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
-import { type Auth, type Caller, callerOf } from '@domains-and-files/auth'
+import type { Auth, Caller } from '@domains-and-files/auth'
 import {
   type App,
   answers,
@@ -37,7 +37,7 @@ export function registerEventRoutes(app: App, { log, source, clock, findReader }
     reply.header('vary', 'accept').header('cache-control', 'no-store')
     const { method, headers } = request
     if (method !== 'GET' || !/\btext\/event-stream\b/.test(headers.accept ?? '')) {
-      const { events, next, isEnd } = await read(callerOf(request), after)
+      const { events, next, isEnd } = await read(request.caller, after)
       // No link at the end, where a client that follows links would ask without end.
       return { events, next: isEnd ? next : linkNext(request, reply, next) }
     }

@@ -1,6 +1,5 @@
 import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
-import { callerOf } from '../access-control.ts'
 import * as errors from '../errors.ts'
 import { describeLimits, shownLimits, shownRecords } from '../limits.ts'
 import type { Auth } from '../open-auth.ts'
@@ -71,19 +70,18 @@ const routes = operations({
 export function registerTokenRoutes(app: App, { apiTokens }: Auth) {
   const bodyLimit = 131_072 // 100 domains, networks and names of records.
   app.post('/api/tokens', { ...routes.createToken, bodyLimit }, async (request, reply) => {
-    const { text, token } = await apiTokens.create(callerOf(request), request.body)
+    const { text, token } = await apiTokens.create(request.caller, request.body)
     request.log.info({ token_id: token.id, token_name: token.name }, 'API token created')
     return reply.code(201).send({ ...describe(token), token: text })
   })
-  app.get('/api/tokens', routes.listTokens, async (request) => {
-    const caller = callerOf(request)
-    const { owner = caller.username } = request.query
+  app.get('/api/tokens', routes.listTokens, async ({ caller, query }) => {
+    const { owner = caller.username } = query
     if (!mayManageTokens(caller, owner)) refuse('Only an admin without limits can list the tokens of others')
-    return listPage('tokens', await apiTokens.list(owner), request.query, describe)
+    return listPage('tokens', await apiTokens.list(owner), query, describe)
   })
   app.delete('/api/tokens/:id', routes.deleteToken, async (request, reply) => {
     const { id } = request.params
-    await apiTokens.remove(id, (owner) => mayManageTokens(callerOf(request), owner))
+    await apiTokens.remove(id, (owner) => mayManageTokens(request.caller, owner))
     request.log.info({ token_id: id }, 'API token revoked')
     return reply.code(204).send(undefined)
   })

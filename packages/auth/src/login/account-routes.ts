@@ -2,7 +2,7 @@ import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { type App, answers, booleanQuery, operations } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { callerOf, requireLogin } from '../access-control.ts'
+import { requireLogin } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
 import * as errors from '../errors.ts'
 import { RecordLimit, Writes } from '../limits.ts'
@@ -129,8 +129,7 @@ export function registerAccountRoutes(app: App, context: Auth) {
     return answerLogin(request, user, context)
   })
   const own = { ...routes.getMe, config: { ...routes.getMe.config, enforcesRecordLimits: true } }
-  app.get('/api/auth/me', own, async (request) => {
-    const caller = callerOf(request)
+  app.get('/api/auth/me', own, async ({ caller }) => {
     const { token, records, expiresAt } = caller
     return {
       user: describe(caller),
@@ -142,10 +141,8 @@ export function registerAccountRoutes(app: App, context: Auth) {
     await setPassword(context, request, request.body)
     return reply.code(204).send(undefined)
   })
-  app.post('/api/auth/logout', routes.logOut, async (request, reply) => {
-    const caller = callerOf(request)
-    if (request.query.everywhere)
-      await changeUser(users, caller.username, (user) => user && { ...user, logins: randomUUID() })
+  app.post('/api/auth/logout', routes.logOut, async ({ caller, query }, reply) => {
+    if (query.everywhere) await changeUser(users, caller.username, (user) => user && { ...user, logins: randomUUID() })
     await sessions.end(caller)
     return reply.code(204).send(undefined)
   })

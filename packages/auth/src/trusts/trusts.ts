@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
 import { isUniqueViolation, name, type Sql, sql } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import { callerOf } from '../access-control.ts'
 import { tokenLimits } from '../api-tokens/api-tokens.ts'
 import * as errors from '../errors.ts'
 import { shownLimits, shownRecords } from '../limits.ts'
@@ -147,12 +146,12 @@ export function registerTrustRoutes(app: App, { database, now }: { database: Sql
   // An admin with limits sees only trusts within them.
   const maySee = (caller: Caller, trust: Trust) => findExcess(caller, trust) === undefined
   app.get('/api/trusts', routes.listTrusts, async (request) => {
-    const seen = (await listTrusts(database)).filter((trust) => maySee(callerOf(request), trust))
+    const seen = (await listTrusts(database)).filter((trust) => maySee(request.caller, trust))
     return listPage('trusts', seen, request.query, describe)
   })
   // Bytes: holds 100 domains and names of records.
   app.post('/api/trusts', { ...routes.addTrust, bodyLimit: 131_072 }, async (request, reply) => {
-    refuse(findExcess(callerOf(request), request.body))
+    refuse(findExcess(request.caller, request.body))
     const trust = await addTrust(database, request.body, now())
     request.log.info({ trust: trust.name }, 'trust added')
     return reply.code(201).send(describe(trust))
@@ -160,7 +159,7 @@ export function registerTrustRoutes(app: App, { database, now }: { database: Sql
   app.delete('/api/trusts/:id', routes.removeTrust, async (request, reply) => {
     const { id } = request.params
     const trust = await findTrust(database, id)
-    if (!trust || !maySee(callerOf(request), trust)) throw errors.trustNotFound(id)
+    if (!trust || !maySee(request.caller, trust)) throw errors.trustNotFound(id)
     await removeTrust(database, id)
     request.log.info({ trust_id: id }, 'trust removed')
     return reply.code(204).send(undefined)

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
-import { callerOf } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
 import * as errors from '../errors.ts'
 import { describeLimits, shownLimits } from '../limits.ts'
@@ -102,7 +101,7 @@ export function registerUserRoutes(app: App, context: Auth) {
   const { users, database } = context
   app.get(path, routes.listUsers, async (request) => {
     const all = await users.list().catch(explainToClient)
-    const seen = all.filter((user) => maySee(callerOf(request), user))
+    const seen = all.filter((user) => maySee(request.caller, user))
     const page = listPage('users', seen, request.query, (user) => user)
     const logins = await findLogins(database, page.users)
     return { ...page, users: page.users.map((user) => describe(user, logins)) }
@@ -110,7 +109,7 @@ export function registerUserRoutes(app: App, context: Auth) {
   serveChanges(app, context)
   app.delete(`${path}/:username`, routes.deleteUser, async (request, reply) => {
     const { username } = request.params
-    await changeOther(users, callerOf(request), username, (user) => withoutAccess(username, user))
+    await changeOther(users, request.caller, username, (user) => withoutAccess(username, user))
     request.log.info({ username }, 'user removed')
     return reply.code(204).send(undefined)
   })
@@ -121,7 +120,7 @@ function serveChanges(app: App, { users, database, hashes, now }: Auth) {
   app.post(path, { ...routes.createUser, bodyLimit }, async (request, reply) => {
     const { password, ...wanted } = request.body
     const { username, role } = wanted
-    refuse(findUserExcess(callerOf(request), wanted))
+    refuse(findUserExcess(request.caller, wanted))
     if (password !== undefined) await requireStrongPassword(password, username)
     const { code, invite } = createInvite(now())
     const isInvited = password === undefined
@@ -130,20 +129,19 @@ function serveChanges(app: App, { users, database, hashes, now }: Auth) {
     request.log.info({ username, role }, 'user added')
     return reply.code(201).send({ ...describe(user), ...(isInvited && { invite: code }) })
   })
-  app.patch(`${path}/:username`, { ...routes.changeUser, bodyLimit }, async (request) => {
-    const { username } = request.params
-    const { invite: isInvited = false, ...change } = request.body
+  app.patch(`${path}/:username`, { ...routes.changeUser, bodyLimit }, async ({ body, caller, log, params }) => {
+    const { username } = params
+    const { invite: isInvited = false, ...change } = body
     const { code, invite } = createInvite(now())
     // Read before the change: a failure after it would report a stored change as failed.
     const logins = await findLogins(database, [{ username }])
-    const caller = callerOf(request)
     const changed = await changeOther(users, caller, username, (user) => {
       if (user.oidc) throw errors.rightsElsewhere(username)
       const changed = changeRights(user, change)
       refuse(findUserExcess(caller, changed))
       return { ...changed, ...(isInvited && { invite }) }
     })
-    request.log.info({ username, role: changed.role, invited: isInvited }, 'user changed')
+    log.info({ username, role: changed.role, invited: isInvited }, 'user changed')
     return { ...describe(changed, logins), ...(isInvited && { invite: code }) }
   })
 }

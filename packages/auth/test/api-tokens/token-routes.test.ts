@@ -2,7 +2,6 @@ import type { App } from '@domains-and-files/http'
 import type { SqliteSql } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
 import { createToken as makeToken } from '../../src/api-tokens/token-format.ts'
-import { callerOf } from '../../src/index.ts'
 import { callerOfUser } from '../../src/rights.ts'
 import { makeUser, start, writeUsers } from '../support/start.ts'
 
@@ -298,7 +297,7 @@ test('last_used_at is written at most once a minute', async () => {
 test('a token limited to records passes only routes that enforce its limits', async () => {
   const routes = (app: App) => {
     const config = { access: 'editor', enforcesRecordLimits: true } as const
-    app.put('/limited', { config }, async (request) => callerOf(request))
+    app.put('/limited', { config }, async ({ caller }) => caller)
   }
   await using service = await start({ routes })
   const alone = await service.createToken('edda', { records })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { type App, createApp, createLogger } from '@domains-and-files/http'
 import type { Postgres } from '@domains-and-files/persistence'
-import { type Auth, auth, callerOf, openAuth } from '../../src/index.ts'
+import { type Auth, auth, openAuth } from '../../src/index.ts'
 import type { LoginLimits } from '../../src/login/login-limit.ts'
 import { hashPassword } from '../../src/login/password.ts'
 import type { AuthConfig } from '../../src/settings.ts'
@@ -108,10 +108,10 @@ export async function start(options: StartOptions = {}) {
     early?.(app)
     await app.register(auth, { ...opened, ...(verify && { verify }), ...(hashes && { hashes }) })
     app.get('/open', { config: { access: 'public' } }, async () => 'open')
-    app.get('/careless', { config: { access: 'public' } }, async (request) => callerOf(request))
-    app.get('/view', { config: { access: 'viewer' } }, async (request) => callerOf(request))
-    app.put('/edit', { config: { access: 'editor' } }, async (request) => callerOf(request))
-    app.get('/rule', { config: { access: 'admin' } }, async (request) => callerOf(request))
+    app.get('/careless', { config: { access: 'public' } }, async ({ caller }) => caller)
+    app.get('/view', { config: { access: 'viewer' } }, async ({ caller }) => caller)
+    app.put('/edit', { config: { access: 'editor' } }, async ({ caller }) => caller)
+    app.get('/rule', { config: { access: 'admin' } }, async ({ caller }) => caller)
     routes?.(app)
   })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })

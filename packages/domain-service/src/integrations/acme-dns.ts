@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import { type Caller, callerOf, hasRole, Network } from '@domains-and-files/auth'
+import { type Caller, hasRole, Network } from '@domains-and-files/auth'
 import { type App, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -42,7 +42,7 @@ const Registration = anyCase(
 
 /** Makes a token that is limited to the TXT records of one name. */
 async function registerName(request: FastifyRequest, { domains, auth }: Dependencies) {
-  const caller = callerOf(request)
+  const { caller } = request
   if (caller.token) throw new HttpError(403, 'forbidden', 'An API token cannot register: log in')
   const { name, allowfrom } = parseBody(Registration, request.body)
   const host = await locateHostName(name, { domains, caller })

@@ -1,4 +1,4 @@
-import { allowsDomain, type Caller, callerOf, requireRrsetWrites } from '@domains-and-files/auth'
+import { allowsDomain, type Caller, requireRrsetWrites } from '@domains-and-files/auth'
 import { type App, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -17,12 +17,12 @@ export function registerExternalDnsRoutes(scope: App, parts: IntegrationDependen
   const base = '/integrations/external-dns'
   const read = { config: { access: 'viewer' }, schema: { hide: true } } as const
   const negotiate = async (request: FastifyRequest, reply: FastifyReply) => {
-    const domains = await webhook.domainsOf(callerOf(request))
+    const domains = await webhook.domainsOf(request.caller)
     return send(reply, { include: domains.map(({ name }) => name), exclude: [] })
   }
   scope.get(base, read, negotiate)
   scope.get(`${base}/`, read, negotiate)
-  scope.get(`${base}/records`, read, async (request, reply) => send(reply, await webhook.records(callerOf(request))))
+  scope.get(`${base}/records`, read, async (request, reply) => send(reply, await webhook.records(request.caller)))
   const config = { access: 'editor', enforcesRecordLimits: true } as const
   const write = { ...read, config, bodyLimit: maxChangesBytes }
   scope.post(`${base}/records`, write, async (request, reply) => {

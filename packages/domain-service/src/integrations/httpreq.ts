@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto'
-import { callerOf } from '@domains-and-files/auth'
 import { type App, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -25,8 +24,7 @@ export function registerHttpreqRoutes(scope: App, challenges: AcmeChallenges, pa
     return echo(request.body, { fqdn, value })
   }
 
-  async function locateChallenge(fqdn: string, request: FastifyRequest): Promise<HostName> {
-    const caller = callerOf(request)
+  async function locateChallenge(fqdn: string, { caller }: FastifyRequest): Promise<HostName> {
     const host = await locateHostName(fqdn, { domains, caller })
     if (!host) throw new HttpError(404, 'domain_not_found', `No domain of this account has ${fqdn}`)
     // Only a token that names the record may use another name: clients follow CNAMEs, which may lead anywhere.

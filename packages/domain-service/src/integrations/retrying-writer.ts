@@ -1,4 +1,4 @@
-import { type Caller, callerOf } from '@domains-and-files/auth'
+import type { Caller } from '@domains-and-files/auth'
 import { delay, HttpError } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import type { Domain } from '../dns/domain-name.ts'
@@ -24,7 +24,7 @@ export interface WriteContext {
 
 /** Call it first: work before the write counts towards the time that the client waits. */
 export const contextOf = (request: FastifyRequest, { clock }: Dependencies): WriteContext => ({
-  caller: callerOf(request),
+  caller: request.caller,
   requestId: request.id,
   startedAt: clock.now(),
 })

@@ -1,4 +1,4 @@
-import { allowsDomain, type Caller, callerOf, onlyProposes, type Rights } from '@domains-and-files/auth'
+import { allowsDomain, type Caller, onlyProposes, type Rights } from '@domains-and-files/auth'
 import type { EventSource } from '@domains-and-files/events'
 import {
   type App,
@@ -116,7 +116,7 @@ export function registerChangeRoutes(app: App, parts: Dependencies) {
   const { ledger, zones } = parts
   app.get(path, { ...routes.listChanges, serializerCompiler: uncheckedJson }, async (request, reply) => {
     const { page, page_size, after, since, ...filter } = request.query
-    const caller = callerOf(request)
+    const { caller } = request
     const seen = {
       ...filter,
       domains: caller.domains,
@@ -128,27 +128,25 @@ export function registerChangeRoutes(app: App, parts: Dependencies) {
       ...pageOf(request, reply, { total, next }),
     }
   })
-  app.get(`${path}/:id`, routes.getChange, async (request, reply) => {
-    const caller = callerOf(request)
-    const change = await findVisible(ledger, request.params.id, caller)
+  app.get(`${path}/:id`, routes.getChange, async ({ caller, params }, reply) => {
+    const change = await findVisible(ledger, params.id, caller)
     if (!caller.readsAll) requireOwn(change, caller)
     setRetryAfter(reply, change)
     return describeChange(change, { caller, zones: await ledger.zonesOf(change.id) })
   })
-  app.delete(`${path}/:id`, routes.cancelChange, async (request) => {
-    const caller = callerOf(request)
-    const change = await findVisible(ledger, request.params.id, caller)
+  app.delete(`${path}/:id`, routes.cancelChange, async ({ caller, params }) => {
+    const change = await findVisible(ledger, params.id, caller)
     requireOwn(change, caller)
     if (change.status === 'proposed' && change.by !== caller.username) throw ownProposal()
     return describeChange(await zones.queue.cancel(change.id), { caller })
   })
   app.post(`${path}/held/release`, held.releaseHeldChanges, async (request) => {
-    const count = await ledger.endHold({ cancel: false, domains: callerOf(request).domains })
+    const count = await ledger.endHold({ cancel: false, domains: request.caller.domains })
     zones.queue.startQueued()
     return { count }
   })
   app.delete(`${path}/held`, held.cancelHeldChanges, async (request) => ({
-    count: await ledger.endHold({ cancel: true, domains: callerOf(request).domains }),
+    count: await ledger.endHold({ cancel: true, domains: request.caller.domains }),
   }))
   registerApprovalRoutes(app, parts)
 }
@@ -156,22 +154,20 @@ export function registerChangeRoutes(app: App, parts: Dependencies) {
 /** POST /api/changes/{id}/approve and …/reject */
 function registerApprovalRoutes(app: App, { ledger, zones: { approvals } }: Dependencies) {
   // A token is refused by the handler, whatever it is limited to.
-  app.post(`${path}/:id/approve`, routes.approveChange, async (request, reply) => {
-    const caller = callerOf(request)
-    const { id, domain: name } = await findProposed(ledger, request.params.id, caller)
+  app.post(`${path}/:id/approve`, routes.approveChange, async ({ caller, log, params }, reply) => {
+    const { id, domain: name } = await findProposed(ledger, params.id, caller)
     const domain = readDomain(name)
     if (typeof domain === 'string') throw new Error(`change ${id} has no valid domain`)
     const { change, zones } = await approvals.approve(domain, id, caller.username)
-    request.log.info({ change: id, domain: name, by: change.by }, 'change approved')
+    log.info({ change: id, domain: name, by: change.by }, 'change approved')
     setRetryAfter(reply, change)
     reply.code(202).header('location', `/api/changes/${id}`)
     return describeChange(change, { caller, zones })
   })
-  app.post(`${path}/:id/reject`, routes.rejectChange, async (request) => {
-    const caller = callerOf(request)
-    const { id, domain } = await findProposed(ledger, request.params.id, caller)
-    const { change, zones } = await approvals.reject(id, request.body?.reason)
-    request.log.info({ change: id, domain, by: change.by }, 'change rejected')
+  app.post(`${path}/:id/reject`, routes.rejectChange, async ({ body, caller, log, params }) => {
+    const { id, domain } = await findProposed(ledger, params.id, caller)
+    const { change, zones } = await approvals.reject(id, body?.reason)
+    log.info({ change: id, domain, by: change.by }, 'change rejected')
     return describeChange(change, { caller, zones })
   })
 }

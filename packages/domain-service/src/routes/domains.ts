@@ -1,4 +1,4 @@
-import { allowsDomain, callerOf } from '@domains-and-files/auth'
+import { allowsDomain } from '@domains-and-files/auth'
 import { type App, answers, operations, Pagination, pageQuery, paginate, uncheckedJson } from '@domains-and-files/http'
 import { type ListQuery, listTypes, sortKeys } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -151,8 +151,7 @@ const ofOne = operations({
 export function registerDomainRoutes(app: App, { registrar, domains, infos, nameservers }: Dependencies) {
   const path = '/api/domains'
   app.get(path, { ...listDomains, serializerCompiler: uncheckedJson }, async (request, reply) => {
-    const { query } = request
-    const caller = callerOf(request)
+    const { caller, query } = request
     const found = await domains.select(
       {
         listType: query.list_type,

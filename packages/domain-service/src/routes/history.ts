@@ -1,4 +1,3 @@
-import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
   answers,
@@ -79,7 +78,7 @@ const writes = operations({
 /** The routes of /api/domains/{domain}/dns/history. */
 export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies) {
   app.get(path, { ...reads.listHistory, serializerCompiler: uncheckedJson }, async (request, reply) => {
-    const caller = callerOf(request)
+    const { caller } = request
     const filter = { domain: request.params.domain.name, sentOnly: true }
     const { changes, total, next } = await ledger.list(filter, request.query)
     return {
@@ -94,7 +93,7 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
       hosts: toRecords(zone),
     })
     return {
-      ...describeEntry(change, { caller: callerOf(request), zones }),
+      ...describeEntry(change, { caller: request.caller, zones }),
       before: describe(zones.before),
       after: describe(zones.after),
     }

@@ -1,4 +1,4 @@
-import { callerOf, findExcess, refuse } from '@domains-and-files/auth'
+import { type Caller, findExcess, refuse } from '@domains-and-files/auth'
 import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { EventId, exampleId as exampleEvent } from '../event.ts'
@@ -101,8 +101,7 @@ export function registerWebhookRoutes(app: App, parts: Dependencies) {
   const schemas = schemasOf(source)
   const routes = routesOfAll(schemas)
   app.post(path, routes.createWebhook, async (request, reply) => {
-    const { body } = request
-    const caller = callerOf(request)
+    const { body, caller } = request
     refuse(findExcess(caller, body))
     await checkUrl(body.url, config)
     const by = { createdBy: caller.username, position: await log.end() }
@@ -128,7 +127,7 @@ function serveWebhook(
   app.patch(at, routes.updateWebhook, async (request) => {
     const { body } = request
     const webhook = await find(store, request)
-    refuse(findExcess(callerOf(request), { ...webhook, ...body }))
+    refuse(findExcess(request.caller, { ...webhook, ...body }))
     if (body.url !== undefined) await checkUrl(body.url, config)
     return describe(await store.update(webhook.id, body), source)
   })
@@ -150,11 +149,10 @@ function serveWebhook(
   })
 }
 
-type Sender = Parameters<typeof callerOf>[0]
+type Sender = { caller: Caller }
 
 /** The webhooks whose limits do not exceed the caller's. */
-async function findVisible(store: WebhookStore, request: Sender) {
-  const caller = callerOf(request)
+async function findVisible(store: WebhookStore, { caller }: Sender) {
   return (await store.list()).filter((webhook) => findExcess(caller, webhook) === undefined)
 }
 

@@ -1,4 +1,4 @@
-import { allowsPath, type Caller, callerOf } from '@domains-and-files/auth'
+import { allowsPath, type Caller } from '@domains-and-files/auth'
 import { type App, answers, operations } from '@domains-and-files/http'
 import { z } from 'zod'
 import { invalidPath, reservedPath } from '../errors.ts'
@@ -59,23 +59,20 @@ const routes = operations({
 })
 
 export function registerAccessRoutes(app: App, rules: AccessRules) {
-  app.get('/api/access', routes.listAccessRules, async (request) => {
-    const caller = callerOf(request)
+  app.get('/api/access', routes.listAccessRules, async ({ caller }) => {
     return { rules: (await rules.list()).filter(({ prefix }) => allowsPath(caller, prefix)) }
   })
-  app.put('/api/access/*', routes.setAccessRule, async (request) => {
-    const caller = callerOf(request)
-    const prefix = readPrefix(caller, request.params['*'])
-    const rule = { prefix, ...request.body, by: caller.username, at: new Date().toISOString() }
+  app.put('/api/access/*', routes.setAccessRule, async ({ body, caller, log, params }) => {
+    const prefix = readPrefix(caller, params['*'])
+    const rule = { prefix, ...body, by: caller.username, at: new Date().toISOString() }
     await rules.set(rule)
-    request.log.info({ prefix, ...request.body, user: caller.username }, 'access rule set')
+    log.info({ prefix, ...body, user: caller.username }, 'access rule set')
     return rule
   })
-  app.delete('/api/access/*', routes.removeAccessRule, async (request, reply) => {
-    const caller = callerOf(request)
-    const prefix = readPrefix(caller, request.params['*'])
+  app.delete('/api/access/*', routes.removeAccessRule, async ({ caller, log, params }, reply) => {
+    const prefix = readPrefix(caller, params['*'])
     await rules.remove(prefix)
-    request.log.info({ prefix, user: caller.username }, 'access rule removed')
+    log.info({ prefix, user: caller.username }, 'access rule removed')
     return reply.code(204).send(undefined)
   })
 }

@@ -1,4 +1,4 @@
-import { allowsPath, type Caller, callerOf } from '@domains-and-files/auth'
+import { allowsPath, type Caller } from '@domains-and-files/auth'
 import { type App, type HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Actor } from '../catalog/changes/change-entry.ts'
@@ -19,7 +19,7 @@ export function limitToFolders(app: App): void {
     const implied = impliedErrors[folders]
     if (schema && implied) schema.errors = [...(schema.errors ?? []), ...implied]
     const check: onRequestHookHandler = (request, _reply, done) => {
-      const { folders: own } = callerOf(request)
+      const { folders: own } = request.caller
       try {
         decodeUrl(request.url) // The framework leaves a malformed query parameter undecoded.
         if (own && folders === 'prefix') limitPrefix(request, own)
@@ -42,7 +42,7 @@ const impliedErrors: Partial<Record<string, HttpError[]>> = {
 
 /** The caller of a request, as the entry of a change names it. */
 export function actorOf(request: FastifyRequest): Actor {
-  const { username, token } = callerOf(request)
+  const { username, token } = request.caller
   return { by: username, token: token?.name ?? null, requestId: request.id }
 }
 

@@ -1,4 +1,4 @@
-import { allowsPath, type Caller, callerOf, hasRole, type Rights } from '@domains-and-files/auth'
+import { allowsPath, type Caller, hasRole, type Rights } from '@domains-and-files/auth'
 import {
   type App,
   answers,
@@ -109,10 +109,9 @@ const routes = operations({
 /** Links to files and folders, and the documentation of what they lead to. */
 export function registerLinkRoutes(app: App, dependencies: Dependencies) {
   const { links, catalog, base = '' } = dependencies
-  app.post('/api/links', routes.createLink, async (request, reply) => {
-    const caller = callerOf(request)
-    const { expires_in: lifetimeS = 604_800, downloads = null, name = null } = request.body
-    const path = await requireReadable(catalog, caller, request.body.path)
+  app.post('/api/links', routes.createLink, async ({ body, caller, log }, reply) => {
+    const { expires_in: lifetimeS = 604_800, downloads = null, name = null } = body
+    const path = await requireReadable(catalog, caller, body.path)
     const { link, token } = await links.create({
       path,
       name,
@@ -121,21 +120,19 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
       by: caller.username,
       downloadsLeft: downloads,
     })
-    request.log.info({ link_id: link.id, path, user: caller.username }, 'link created')
+    log.info({ link_id: link.id, path, user: caller.username }, 'link created')
     reply.header('cache-control', 'no-store')
     return reply.code(201).send({ ...describeLink(link), url: `${base}/l/${token}` })
   })
-  app.get('/api/links', routes.listLinks, async (request) => {
-    const caller = callerOf(request)
+  app.get('/api/links', routes.listLinks, async ({ caller, query }) => {
     const by = hasRole(caller, 'admin') ? undefined : caller.username
-    const found = await links.list({ by, path: request.query.path })
+    const found = await links.list({ by, path: query.path })
     const seen = found.filter((link) => maySee(caller, link))
-    return listPage('links', seen, request.query, describeLink)
+    return listPage('links', seen, query, describeLink)
   })
-  app.delete('/api/links/:id', routes.deleteLink, async (request, reply) => {
-    const caller = callerOf(request)
-    await links.remove(request.params.id, (link) => maySee(caller, link))
-    request.log.info({ link_id: request.params.id, user: caller.username }, 'link deleted')
+  app.delete('/api/links/:id', routes.deleteLink, async ({ caller, log, params }, reply) => {
+    await links.remove(params.id, (link) => maySee(caller, link))
+    log.info({ link_id: params.id, user: caller.username }, 'link deleted')
     return reply.code(204).send(undefined)
   })
   documentLinks(app)

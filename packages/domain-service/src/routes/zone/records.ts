@@ -1,4 +1,4 @@
-import { callerOf, requireRrsetRead } from '@domains-and-files/auth'
+import { requireRrsetRead } from '@domains-and-files/auth'
 import { type App, eachAnswer, operations } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
@@ -112,7 +112,7 @@ export function registerRecordRoutes(app: App, { zones }: Dependencies) {
     readZone(request, reply, zones, (zone) => {
       const found = toRecords(zone).find(({ id }) => id === request.params.record)
       if (!found) throw recordNotFound(request.params.record)
-      requireRrsetRead(callerOf(request), found)
+      requireRrsetRead(request.caller, found)
       return found
     }),
   )

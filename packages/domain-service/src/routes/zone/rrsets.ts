@@ -1,4 +1,4 @@
-import { callerOf, mayReadRrset, requireRrsetRead } from '@domains-and-files/auth'
+import { mayReadRrset, requireRrsetRead } from '@domains-and-files/auth'
 import { type App, eachAnswer, operations, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { NamedRrset, ZoneEdit } from '../../dns/edits/zone-edit.ts'
@@ -131,7 +131,7 @@ export function registerRrsetRoutes(app: App, { zones }: Dependencies) {
   app.get(collection, reads.listRrsets, async (request, reply) => {
     const { name, type } = request.query
     const isWanted = (rrset: NamedRrset) =>
-      mayReadRrset(callerOf(request), rrset.name, rrset.type) &&
+      mayReadRrset(request.caller, rrset.name, rrset.type) &&
       (name === undefined || rrset.name === ownerOf(name)) &&
       (type === undefined || rrset.type === type)
     return readZone(request, reply, zones, (zone) => ({
@@ -141,7 +141,7 @@ export function registerRrsetRoutes(app: App, { zones }: Dependencies) {
   })
   app.get(path, reads.getRrset, async (request, reply) => {
     const { name, type } = request.params
-    requireRrsetRead(callerOf(request), { name: ownerOf(name), type })
+    requireRrsetRead(request.caller, { name: ownerOf(name), type })
     return readZone(request, reply, zones, (zone) => {
       const rrset = findRrset(zone, name, type)
       if (!rrset) throw rrsetNotFound(name, type)

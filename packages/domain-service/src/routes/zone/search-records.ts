@@ -1,5 +1,5 @@
 import { domainToUnicode } from 'node:url'
-import { allowsDomain, callerOf } from '@domains-and-files/auth'
+import { allowsDomain } from '@domains-and-files/auth'
 import { type App, answers, operations, Pagination, pageQuery, paginate, slices } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { HostRecord as Described } from '../../dns/record.ts'
@@ -46,9 +46,7 @@ const { searchRecords } = operations({
 
 /** GET /api/records. */
 export function registerRecordSearch(app: App, { domains, ledger }: Dependencies) {
-  app.get('/api/records', searchRecords, async (request) => {
-    const { query } = request
-    const caller = callerOf(request)
+  app.get('/api/records', searchRecords, async ({ caller, query }) => {
     const words = query.search?.toLowerCase().split(/\s+/) ?? []
     const [first, end] = [(query.page - 1) * query.page_size, query.page * query.page_size]
     const nextSlice = slices()

@@ -1,4 +1,4 @@
-import { allowsDomain, type Caller, callerOf, requireWithinRecords } from '@domains-and-files/auth'
+import { allowsDomain, type Caller, requireWithinRecords } from '@domains-and-files/auth'
 import { type App, afterQuery, eachAnswer, isCurrent, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -48,7 +48,7 @@ export function limitToDomains(app: App): void {
     const { domain: text } = request.params as { domain?: string } // Of the route's URL.
     const { access = 'public' } = request.routeOptions.config
     const domain = text === undefined || access === 'public' ? '' : readDomain(text)
-    if (typeof domain === 'string' || allowsDomain(callerOf(request), domain.name)) return done()
+    if (typeof domain === 'string' || allowsDomain(request.caller, domain.name)) return done()
     done(domainNotFound(domain.name))
   })
 }
@@ -170,9 +170,8 @@ export async function writeZone<Answer>(
   { zones, edit }: { zones: ZoneWriter; edit: ZoneEdit },
   describe: (result: WriteResult, context: Answering) => Answer,
 ) {
-  const { headers, query, id: requestId } = request
+  const { caller, headers, query, id: requestId } = request
   const { domain } = request.params
-  const caller = callerOf(request)
   const mode = modeOf(request, caller)
   const given = {
     domain: domain.name,

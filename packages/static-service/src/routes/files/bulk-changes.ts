@@ -1,4 +1,4 @@
-import { type Caller, callerOf, hasRole } from '@domains-and-files/auth'
+import { type Caller, hasRole } from '@domains-and-files/auth'
 import { type App, answers, operations } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Actor } from '../../catalog/changes/change-entry.ts'
@@ -184,17 +184,17 @@ const routes = operations({
 export function registerBulkRoutes(app: App, dependencies: FileDependencies) {
   const { catalog, store } = dependencies
   app.post('/api/files/move', routes.moveFiles, async (request) => {
-    const move = readMove(callerOf(request), request.body)
+    const move = readMove(request.caller, request.body)
     const actor = actorOf(request)
     const moved = move.isDirectory ? catalog.moveDirectory(move, actor) : moveAll([move], actor, dependencies)
     return { files_moved: await moved }
   })
   app.post('/api/files/move/batch', { ...routes.moveFileBatch, bodyLimit }, async (request) => {
-    const moves = await readMoves(callerOf(request), request.body.moves, dependencies)
+    const moves = await readMoves(request.caller, request.body.moves, dependencies)
     return { files_moved: await moveAll(moves, actorOf(request), dependencies) }
   })
   app.post('/api/files/delete', { ...routes.deleteFiles, bodyLimit }, async (request) => {
-    const [caller, actor] = [callerOf(request), actorOf(request)]
+    const [caller, actor] = [request.caller, actorOf(request)]
     const { paths: written = [], prefix, forget } = request.body
     if (forget && !hasRole(caller, 'admin')) throw errors.forgetNeedsAdmin()
     const paths = written.map((text) => requireWrittenPath(caller, text))

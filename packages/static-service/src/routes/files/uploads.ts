@@ -1,4 +1,3 @@
-import { callerOf } from '@domains-and-files/auth'
 import { type App, answers, databaseProblem, HttpError, operations, validationFailed } from '@domains-and-files/http'
 import multipart, { type Multipart } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
@@ -213,7 +212,7 @@ class UploadForm {
   /** Refuses a file before its bytes arrive. Without a look-up if they are few: the transaction makes it in any case. */
   async #admit(path: string) {
     const { headers } = this.#request
-    requirePath(callerOf(this.#request), path)
+    requirePath(this.#request.caller, path)
     if (this.#files.some((other) => other.path === path)) throw errors.duplicatePath(path)
     if (Number(headers['content-length']) <= smallBody) return
     // For several files, the transaction checks conditions, to name all that fail, and the quota.

@@ -1,4 +1,3 @@
-import { callerOf } from '@domains-and-files/auth'
 import { type App, afterQuery, answers, longListSchema, operations, pageOf, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
@@ -140,14 +139,14 @@ const routes = operations({
 export function registerChangeRoutes(app: App, catalog: Catalog) {
   app.get('/api/changes', routes.listChanges, async (request, reply) => {
     const { page_size: pageSize, ...query } = request.query
-    const { folders: within } = callerOf(request)
+    const { folders: within } = request.caller
     const found = await catalog.reads.changes({ ...query, within, pageSize })
     return { changes: found.rows.map(describeChange), ...pageOf(request, reply, found) }
   })
   app.get('/api/changes/:id', routes.getChange, async (request, reply) => {
     const { id } = request.params
     const { after, page, page_size: pageSize } = request.query
-    const { folders: within } = callerOf(request)
+    const { folders: within } = request.caller
     const found = await catalog.reads.change({ id, within, page, pageSize, after })
     if (!found) throw errors.changeNotFound(id)
     return {
@@ -159,7 +158,7 @@ export function registerChangeRoutes(app: App, catalog: Catalog) {
   app.post('/api/changes/:id/revert', routes.revertChange, async (request) => {
     const { overwrite = false } = request.body ?? {}
     const { id } = request.params
-    const { folders: within } = callerOf(request)
+    const { folders: within } = request.caller
     const seen = within && (await catalog.reads.change({ id, within, page: 1, pageSize: 1 }))
     if (within && !seen) throw errors.changeNotFound(id)
     return describeChange(await catalog.writes.revert({ id, overwrite, actor: actorOf(request) }))

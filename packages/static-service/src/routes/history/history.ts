@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream'
-import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
   afterQuery,
@@ -188,7 +187,7 @@ export function registerHistoryRoutes(app: App, { catalog, cache, describe }: Fi
 }
 
 const pathOf = (request: FastifyRequest<{ Querystring: { path: string } }>): string =>
-  requireWrittenPath(callerOf(request), request.query.path)
+  requireWrittenPath(request.caller, request.query.path)
 
 // Only the identity coding, and no date: the digest identifies the bytes.
 async function sendPast(

@@ -1,4 +1,3 @@
-import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
   answers,
@@ -138,7 +137,7 @@ export async function requireVersion(catalog: Catalog, name: string): Promise<Ve
 export function registerVersionRoutes(app: App, catalog: Catalog) {
   const bodyLimit = maxVersionBytes
   app.post('/api/versions', { ...routes.createVersion, bodyLimit }, async (request, reply) => {
-    const createdBy = callerOf(request).username
+    const createdBy = request.caller.username
     const version = await catalog.writes.record({
       ...request.body,
       createdBy,

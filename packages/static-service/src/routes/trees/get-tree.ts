@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { callerOf } from '@domains-and-files/auth'
 import { type App, eachAnswer, type HeaderDoc, isCurrent, operations } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyRequest } from 'fastify'
@@ -34,7 +33,7 @@ export function readTreePath(request: FastifyRequest): string {
   if (hasEncodedSlash(request.url)) throw errors.invalidPath('its slashes are sent as /, not as %2F', decoded)
   if (decoded !== '' && !decoded.endsWith('/'))
     throw errors.invalidPath('a tree is a directory, which ends in a slash', decoded)
-  return requireDirectory(callerOf(request), decoded && readPath(decoded.slice(0, -1)))
+  return requireDirectory(request.caller, decoded && readPath(decoded.slice(0, -1)))
 }
 
 export const At = z

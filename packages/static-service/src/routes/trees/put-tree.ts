@@ -1,4 +1,4 @@
-import { callerOf, readmit } from '@domains-and-files/auth'
+import { readmit } from '@domains-and-files/auth'
 import {
   type App,
   answers,
@@ -96,7 +96,7 @@ const routes = operations({
 export function registerPutTreeRoute(app: App, dependencies: FileDependencies) {
   app.put('/api/trees/*', routes.putTree, async (request, reply) => {
     const directory = readTreePath(request)
-    const caller = callerOf(request)
+    const { caller } = request
     await using arrivals = new TreeArrivals({ ...dependencies, caller, directory })
     const { source, bytes } = await receive(request, arrivals, dependencies.catalog)
     await readmit(request)
@@ -166,7 +166,7 @@ async function readSource(
   if (typeof body === 'object' && body !== null && 'files' in body)
     return { files: await arrivals.readManifest(body), areStored: true }
   const { from: written, at } = parseInput(FromTree, body)
-  const from = requireWrittenDirectory(callerOf(request), written)
+  const from = requireWrittenDirectory(request.caller, written)
   return { from, change: at === undefined ? at : await catalog.reads.changeAt(at) }
 }
 

@@ -1,4 +1,3 @@
-import { callerOf } from '@domains-and-files/auth'
 import { type App, bodyChunks, HttpError, hasBody, methodNotAllowed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import * as errors from '../../errors.ts'
@@ -62,7 +61,7 @@ const config = { access: 'editor', folders: 'handler' } as const
 
 async function create(exchange: Exchange, folder: string | undefined) {
   const { request, reply, uploads, limits } = exchange
-  const caller = callerOf(request)
+  const { caller } = request
   const { 'upload-concat': concat, 'upload-defer-length': deferred } = request.headers
   if (concat !== undefined) throw errors.concatenationNotSupported()
   const length = tus.readBytes(request.headers, 'upload-length') ?? null
@@ -90,7 +89,7 @@ async function create(exchange: Exchange, folder: string | undefined) {
 
 const handlers: Record<string, (exchange: Exchange, id: string) => Promise<unknown>> = {
   async HEAD({ request, reply, uploads }, id) {
-    const upload = await uploads.find(id, callerOf(request))
+    const upload = await uploads.find(id, request.caller)
     const { length, metadata, outcome } = upload
     // A complete upload of zero bytes has no last byte to withhold.
     const isOpen = length === null || (length === 0 && !outcome)
@@ -104,12 +103,12 @@ const handlers: Record<string, (exchange: Exchange, id: string) => Promise<unkno
     const offset = tus.readBytes(request.headers, 'upload-offset')
     if (offset === undefined) throw errors.malformedTus('Send Upload-Offset')
     const work = (writer: UploadWriter) => receive(exchange, writer, offset)
-    const upload = await uploads.write(id, callerOf(request), work)
+    const upload = await uploads.write(id, request.caller, work)
     return reply.code(204).headers(progressOf(upload)).send()
   },
 
   async DELETE({ request, reply, uploads }, id) {
-    await uploads.write(id, callerOf(request), (writer) => writer.end())
+    await uploads.write(id, request.caller, (writer) => writer.end())
     return reply.code(204).send()
   },
 }
