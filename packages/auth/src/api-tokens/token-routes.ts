@@ -69,21 +69,20 @@ const routes = operations({
 
 export function registerTokenRoutes(app: App, { apiTokens }: Auth) {
   const bodyLimit = 131_072 // 100 domains, networks and names of records.
-  app.post('/api/tokens', { ...routes.createToken, bodyLimit }, async (request, reply) => {
+  app.post('/api/tokens', { ...routes.createToken, bodyLimit }, async (request) => {
     const { text, token } = await apiTokens.create(request.caller, request.body)
     request.log.info({ token_id: token.id, token_name: token.name }, 'API token created')
-    return reply.code(201).send({ ...describe(token), token: text })
+    return { ...describe(token), token: text }
   })
   app.get('/api/tokens', routes.listTokens, async ({ caller, query }) => {
     const { owner = caller.username } = query
     if (!mayManageTokens(caller, owner)) refuse('Only an admin without limits can list the tokens of others')
     return listPage('tokens', await apiTokens.list(owner), query, describe)
   })
-  app.delete('/api/tokens/:id', routes.deleteToken, async (request, reply) => {
+  app.delete('/api/tokens/:id', routes.deleteToken, async (request) => {
     const { id } = request.params
     await apiTokens.remove(id, (owner) => mayManageTokens(request.caller, owner))
     request.log.info({ token_id: id }, 'API token revoked')
-    return reply.code(204).send(undefined)
   })
 }
 

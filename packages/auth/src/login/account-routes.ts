@@ -137,14 +137,12 @@ export function registerAccountRoutes(app: App, context: Auth) {
       ...(token && { token: { ...token, records } }),
     }
   })
-  app.post('/api/auth/password', routes.setPassword, async (request, reply) => {
+  app.post('/api/auth/password', routes.setPassword, async (request) => {
     await setPassword(context, request, request.body)
-    return reply.code(204).send(undefined)
   })
-  app.post('/api/auth/logout', routes.logOut, async ({ caller, query }, reply) => {
+  app.post('/api/auth/logout', routes.logOut, async ({ caller, query }) => {
     if (query.everywhere) await changeUser(users, caller.username, (user) => user && { ...user, logins: randomUUID() })
     await sessions.end(caller)
-    return reply.code(204).send(undefined)
   })
 }
 

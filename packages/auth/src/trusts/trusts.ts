@@ -150,19 +150,18 @@ export function registerTrustRoutes(app: App, { database, now }: { database: Sql
     return listPage('trusts', seen, request.query, describe)
   })
   // Bytes: holds 100 domains and names of records.
-  app.post('/api/trusts', { ...routes.addTrust, bodyLimit: 131_072 }, async (request, reply) => {
+  app.post('/api/trusts', { ...routes.addTrust, bodyLimit: 131_072 }, async (request) => {
     refuse(findExcess(request.caller, request.body))
     const trust = await addTrust(database, request.body, now())
     request.log.info({ trust: trust.name }, 'trust added')
-    return reply.code(201).send(describe(trust))
+    return describe(trust)
   })
-  app.delete('/api/trusts/:id', routes.removeTrust, async (request, reply) => {
+  app.delete('/api/trusts/:id', routes.removeTrust, async (request) => {
     const { id } = request.params
     const trust = await findTrust(database, id)
     if (!trust || !maySee(request.caller, trust)) throw errors.trustNotFound(id)
     await removeTrust(database, id)
     request.log.info({ trust_id: id }, 'trust removed')
-    return reply.code(204).send(undefined)
   })
 }
 

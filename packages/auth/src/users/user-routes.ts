@@ -107,17 +107,16 @@ export function registerUserRoutes(app: App, context: Auth) {
     return { ...page, users: page.users.map((user) => describe(user, logins)) }
   })
   serveChanges(app, context)
-  app.delete(`${path}/:username`, routes.deleteUser, async (request, reply) => {
+  app.delete(`${path}/:username`, routes.deleteUser, async (request) => {
     const { username } = request.params
     await changeOther(users, request.caller, username, (user) => withoutAccess(username, user))
     request.log.info({ username }, 'user removed')
-    return reply.code(204).send(undefined)
   })
 }
 
 function serveChanges(app: App, { users, database, hashes, now }: Auth) {
   const bodyLimit = 65_536 // 100 domains.
-  app.post(path, { ...routes.createUser, bodyLimit }, async (request, reply) => {
+  app.post(path, { ...routes.createUser, bodyLimit }, async (request) => {
     const { password, ...wanted } = request.body
     const { username, role } = wanted
     refuse(findUserExcess(request.caller, wanted))
@@ -127,7 +126,7 @@ function serveChanges(app: App, { users, database, hashes, now }: Auth) {
     const credentials = isInvited ? { invite } : { password: await hashes(() => hashPassword(password)) }
     const user = await addUser(users, { ...wanted, ...credentials }, now())
     request.log.info({ username, role }, 'user added')
-    return reply.code(201).send({ ...describe(user), ...(isInvited && { invite: code }) })
+    return { ...describe(user), ...(isInvited && { invite: code }) }
   })
   app.patch(`${path}/:username`, { ...routes.changeUser, bodyLimit }, async ({ body, caller, log, params }) => {
     const { username } = params

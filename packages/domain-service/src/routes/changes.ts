@@ -161,7 +161,7 @@ function registerApprovalRoutes(app: App, { ledger, zones: { approvals } }: Depe
     const { change, zones } = await approvals.approve(domain, id, caller.username)
     log.info({ change: id, domain: name, by: change.by }, 'change approved')
     setRetryAfter(reply, change)
-    reply.code(202).header('location', `/api/changes/${id}`)
+    reply.header('location', `/api/changes/${id}`)
     return describeChange(change, { caller, zones })
   })
   app.post(`${path}/:id/reject`, routes.rejectChange, async ({ body, caller, log, params }) => {

@@ -108,7 +108,7 @@ export function registerWebhookRoutes(app: App, parts: Dependencies) {
     const webhook = await store.create(body, by)
     request.log.info({ webhook: webhook.id }, 'webhook created')
     reply.header('cache-control', 'no-store').header('location', `${path}/${webhook.id}`)
-    return reply.code(201).send({ ...describe(webhook, source), secret: webhook.secret })
+    return { ...describe(webhook, source), secret: webhook.secret }
   })
   app.get(path, routes.listWebhooks, async (request) => {
     const visible = await findVisible(store, request)
@@ -131,9 +131,8 @@ function serveWebhook(
     if (body.url !== undefined) await checkUrl(body.url, config)
     return describe(await store.update(webhook.id, body), source)
   })
-  app.delete(at, routes.deleteWebhook, async (request, reply) => {
+  app.delete(at, routes.deleteWebhook, async (request) => {
     await store.remove((await find(store, request)).id)
-    return reply.code(204).send(undefined)
   })
   app.post(`${at}/test`, routes.testWebhook, async (request) =>
     describeDelivery(await dispatcher.test(await find(store, request))),
@@ -142,10 +141,10 @@ function serveWebhook(
     const { id } = await find(store, request)
     return { deliveries: (await store.deliveries(id)).map(describeDelivery) }
   })
-  app.post(`${at}/deliveries/:delivery/retry`, routes.retryDelivery, async (request, reply) => {
+  app.post(`${at}/deliveries/:delivery/retry`, routes.retryDelivery, async (request) => {
     const { id } = await find(store, request)
     const again = await store.retry(id, request.params.delivery)
-    return reply.code(202).send(describeDelivery(again))
+    return describeDelivery(again)
   })
 }
 

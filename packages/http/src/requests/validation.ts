@@ -30,6 +30,7 @@ export const uncheckedJson: FastifySerializerCompiler<unknown> = () => (data) =>
 /**
  * Validates path, query and body of each route by its zod schemas, so that one 400 names every fault. A route without a
  * query schema accepts no query parameters; a hidden one, of a foreign protocol, is validated only by schemas of its own.
+ * A handler answers with the success status of its route, if that is only one.
  */
 export function validateRequests(app: FastifyInstance) {
   app.addHook('onRoute', (route) => {
@@ -38,11 +39,13 @@ export function validateRequests(app: FastifyInstance) {
     const schema = { ...route.schema }
     route.schema = schema
     if (!schema.hide) schema.querystring ??= noQuery
-    const check = checkRequest({
+    const schemas = {
       params: asSchema(schema.params),
       querystring: asSchema(schema.querystring),
       body: route.method === 'GET' || route.method === 'HEAD' ? undefined : asSchema(schema.body),
-    })
+    }
+    const [status, ...others] = Object.keys(schema.responses ?? {})
+    const check = checkRequest(schemas, others.length === 0 ? Number(status) : undefined)
     route.preHandler = [check, ...[route.preHandler ?? []].flat()]
   })
 }
@@ -69,12 +72,12 @@ export function parseInput<Schema extends z.ZodType>(schema: Schema, value: unkn
   return data as z.output<Schema>
 }
 
-function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerHookHandler {
+function checkRequest(schemas: Record<Part, z.ZodType | undefined>, status: number | undefined): preHandlerHookHandler {
   const parts = (Object.keys(schemas) as Part[]).flatMap((part) => {
     const schema = schemas[part]
     return schema ? [{ key: part === 'querystring' ? ('query' as const) : part, place: places[part], schema }] : []
   })
-  return (request, _reply, done) => {
+  return (request, reply, done) => {
     const faults: Fault[] = request.url.includes('%00') ? findNulls(request) : []
     for (const { key, place, schema } of parts) {
       const result = schema.safeParse(request[key], { error: describeIssue, reportInput: true })
@@ -84,7 +87,10 @@ function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerH
         request[key] = withoutRejected(request[key], result.error)
       }
     }
-    if (faults.length === 0) return done()
+    if (faults.length === 0) {
+      if (status) reply.code(status)
+      return done()
+    }
     const { moreFaults } = request.routeOptions.config
     done(validationFailed(addFaults(faults, moreFaults?.(request) ?? [])))
   }

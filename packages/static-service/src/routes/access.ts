@@ -69,11 +69,10 @@ export function registerAccessRoutes(app: App, rules: AccessRules) {
     log.info({ prefix, ...body, user: caller.username }, 'access rule set')
     return rule
   })
-  app.delete('/api/access/*', routes.removeAccessRule, async ({ caller, log, params }, reply) => {
+  app.delete('/api/access/*', routes.removeAccessRule, async ({ caller, log, params }) => {
     const prefix = readPrefix(caller, params['*'])
     await rules.remove(prefix)
     log.info({ prefix, user: caller.username }, 'access rule removed')
-    return reply.code(204).send(undefined)
   })
 }
 

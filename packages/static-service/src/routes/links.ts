@@ -122,7 +122,7 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
     })
     log.info({ link_id: link.id, path, user: caller.username }, 'link created')
     reply.header('cache-control', 'no-store')
-    return reply.code(201).send({ ...describeLink(link), url: `${base}/l/${token}` })
+    return { ...describeLink(link), url: `${base}/l/${token}` }
   })
   app.get('/api/links', routes.listLinks, async ({ caller, query }) => {
     const by = hasRole(caller, 'admin') ? undefined : caller.username
@@ -130,10 +130,9 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
     const seen = found.filter((link) => maySee(caller, link))
     return listPage('links', seen, query, describeLink)
   })
-  app.delete('/api/links/:id', routes.deleteLink, async ({ caller, log, params }, reply) => {
+  app.delete('/api/links/:id', routes.deleteLink, async ({ caller, log, params }) => {
     await links.remove(params.id, (link) => maySee(caller, link))
     log.info({ link_id: params.id, user: caller.username }, 'link deleted')
-    return reply.code(204).send(undefined)
   })
   documentLinks(app)
   recordUsedUp(app, dependencies)

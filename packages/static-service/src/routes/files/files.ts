@@ -96,10 +96,9 @@ export function registerFileRoutes(app: App, { catalog, describe, records }: Dep
       return sendRecord(request, reply, record)
     },
   )
-  app.delete('/api/files/*', routes.deleteFile, async (request, reply) => {
+  app.delete('/api/files/*', routes.deleteFile, async (request) => {
     const path = readUrlPath(request.url, request.params['*'])
     const conditions = conditionsOf(request.headers)
     await catalog.writes.remove({ paths: [path], conditions, actor: actorOf(request) })
-    return reply.code(204).send(undefined)
   })
 }

@@ -95,9 +95,9 @@ export async function registerUploadRoutes(app: App, dependencies: FileDependenc
       sendStored(reply, await storeForm(request, single, dependencies)),
     )
     const batch = { field: 'files', maxFiles, pathOf: batchPath }
-    scope.post('/api/files/upload/batch', routes.uploadFiles, async (request, reply) => {
+    scope.post('/api/files/upload/batch', routes.uploadFiles, async (request) => {
       const { stored } = await storeForm(request, batch, dependencies)
-      return reply.code(201).send({ files: stored.map(({ record }) => record) })
+      return { files: stored.map(({ record }) => record) }
     })
   })
 }

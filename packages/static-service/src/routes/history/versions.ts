@@ -136,14 +136,14 @@ export async function requireVersion(catalog: Catalog, name: string): Promise<Ve
 
 export function registerVersionRoutes(app: App, catalog: Catalog) {
   const bodyLimit = maxVersionBytes
-  app.post('/api/versions', { ...routes.createVersion, bodyLimit }, async (request, reply) => {
+  app.post('/api/versions', { ...routes.createVersion, bodyLimit }, async (request) => {
     const createdBy = request.caller.username
     const version = await catalog.writes.record({
       ...request.body,
       createdBy,
       requestId: request.id,
     })
-    return reply.code(201).send(describeVersion(version))
+    return describeVersion(version)
   })
   app.get('/api/versions', routes.listVersions, async ({ query }) => {
     const { page, page_size: take } = query
