@@ -12,7 +12,7 @@ import { file, uploadErrors } from '../openapi-examples.ts'
 export function readBytes(headers: IncomingHttpHeaders, name: string): number | undefined {
   const value = headers[name]
   if (value === undefined) return undefined
-  if (!/^\d{1,15}$/.test(String(value))) throw errors.malformedTus(`${name} must be a number`)
+  if (!/^\d+$/.test(String(value))) throw errors.malformedTus(`${name} must be a number`)
   return Number(value)
 }
 

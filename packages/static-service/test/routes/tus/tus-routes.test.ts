@@ -249,6 +249,7 @@ test.each<[string, Call['headers'], number, string, string?]>([
   ],
   ['another version', { ...named, ...length, 'tus-resumable': '0.2.2' }, 412, 'tus_version_not_supported'],
   ['too many bytes', { ...named, 'upload-length': '1001' }, 413, 'file_too_large'],
+  ['a length of 16 digits', { ...named, 'upload-length': '9'.repeat(16) }, 413, 'file_too_large'],
   ['more than the quota', { ...named, 'upload-length': '900' }, 507, 'quota_exceeded'],
   ['more than is left of it', { ...named, 'upload-length': '500' }, 507, 'quota_exceeded'],
 ])('a creation with %s is refused', async (_what, headers, status, code, detail = '') => {
