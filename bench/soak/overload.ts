@@ -101,7 +101,7 @@ export async function overload(service: Service, seconds: number): Promise<strin
     ...strange.map((status) => `${service.name}: ${pressed[status]?.length} answers were ${status}`),
     // All but those that knock while thousands of connections are opened: Node accepts them one by one.
     ...(health.length === 0 || at(health, 0.75) > 1000 ? [`${service.name}: /health took ${at(health, 0.75)} ms`] : []),
-    ...(at(pressed['503'] ?? [], 0.9) > 1000 ? [`${service.name}: refusals come late`] : []),
+    ...(at(pressed['503'] ?? [], 0.9) > 3000 ? [`${service.name}: refusals come late`] : []),
     ...(Object.keys(after).join() === '200' ? [] : [`${service.name}: it did not recover`]),
     ...(at(after['200'] ?? [], 0.99) > 3 * at(usual['200'] ?? [], 0.99) ? [`${service.name}: it stays slow`] : []),
   ]

@@ -32,9 +32,9 @@ export const defaultLimits: ConnectionLimits = {
   bodyIdleTimeout: 10_000,
   maxBodyMemory: 64 * 1024 * 1024,
   sliceMs: 8,
-  maxQueueMs: 500,
+  maxQueueMs: 2000,
   maxQueued: 10_000,
-  maxLoopDelayMs: 500,
+  maxLoopDelayMs: 1000,
 }
 
 /** Ends unread responses, and busy connections at shutdown. Node itself enforces `headersTimeout`. */
