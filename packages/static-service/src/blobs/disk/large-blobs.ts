@@ -124,7 +124,8 @@ export type EnsureDirectory = (directory: string) => Promise<void>
  * process that created it may have been killed before the fsync.
  */
 export function ensureBelow(root: string): EnsureDirectory {
-  const ensured = new Map([[root, Promise.resolve()]])
+  // As `join` writes it: DATA_DIR may be `./data` or `/data/`.
+  const ensured = new Map([[join(root, '.'), Promise.resolve()]])
   return function ensure(directory: string): Promise<void> {
     const created = ensured.get(directory) ?? ensure(dirname(directory)).then(() => create(directory))
     ensured.set(directory, created)
