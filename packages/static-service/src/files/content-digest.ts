@@ -24,9 +24,10 @@ export function checkDigests(headers: IncomingHttpHeaders) {
   }
 }
 
-// A dictionary of byte sequences (RFC 9651, 3.2 and 3.3.5); of a repeated key the last value counts.
+// A dictionary of byte sequences (RFC 9651, 3.2 and 3.3.5): of a repeated key the last value counts; parameters, of which
+// RFC 9530 defines none, are ignored.
 function readSha256(field: string, value: string): string | undefined {
-  const members = value.split(',').map((member) => /^([a-z*][\w.*-]*)=:([\w+/]*={0,2}):$/.exec(member.trim()))
+  const members = value.split(',').map((member) => /^([a-z*][\w.*-]*)=:([\w+/]*={0,2}):(?:;.*)?$/.exec(member.trim()))
   if (members.some((member) => member === null)) throw malformedDigest(field)
   const digest = members.findLast((member) => member?.[1] === 'sha-256')?.[2]
   if (digest !== undefined && Buffer.from(digest, 'base64').length !== 32) {

@@ -87,6 +87,7 @@ test.each([
   ['Repr-Digest', `sha-512=:AAAA:, sha-256=:${sha256('content')}:`],
   ['Content-Digest', 'sha-512=:AAAA:'],
   ['Content-Digest', `unixsum=:AAAA:,sha-256=:${sha256('content')}:`],
+  ['Content-Digest', `unixsum=:AAAA:;a, sha-256=:${sha256('content')}:;x=1; y="z"`],
 ])('a PUT with a matching %s is stored: %s', async (field, value) => {
   await using service = await emptyService()
 
@@ -100,6 +101,8 @@ test.each([
   ['Repr-Digest', `sha-256=:${sha256('other')}:`],
   ['Content-Digest', `sha-256=:${sha256('content')}:, sha-256=:${sha256('other')}:`],
   ['Content-Digest', 'sha-256=:AAAA:'],
+  ['Content-Digest', `sha-256=:${sha256('other')}:;x=1`],
+  ['Content-Digest', `sha-256=:${sha256('content')}: x`],
   ['Content-Digest', `sha-256=${sha256('content')}`],
   ['Repr-Digest', 'nonsense'],
 ])('a PUT with another or a malformed %s changes nothing: %s', async (field, value) => {
