@@ -13,6 +13,7 @@ export class Garbage {
   /** Blobs whose removal waits for a later attempt. */
   readonly postponed = new Set<string>()
   readonly #removing: Probe
+  #run: Promise<void> | undefined
   readonly #timer = setInterval(() => {
     const digests = [...this.postponed]
     this.postponed.clear()
@@ -26,13 +27,14 @@ export class Garbage {
   /** Queues these blobs; the unreferenced ones are removed. */
   collect(digests: Iterable<string>): void {
     for (const digest of digests) this.#found.add(digest)
-    if (this.#found.size > 0) void this.#removing.run()
+    if (this.#found.size > 0) this.#run = this.#removing.run()
   }
 
   /** Resolves when the blobs that were queued before have been removed, or wait for a later attempt. */
   async settle(): Promise<void> {
-    await this.#removing.run()
-    if (this.#found.size > 0) await this.#removing.run() // They were queued as the run ended.
+    await this.#run
+    this.collect([]) // They may have been queued as the run ended. A run without any would count as one that has worked.
+    await this.#run
   }
 
   /** Waits for running removals. The next start collects postponed digests. */

@@ -40,6 +40,20 @@ test('contents that cannot be removed are tried again, and one error is reported
   expect(removed.toSorted()).toEqual(digests.toSorted())
 })
 
+test('an error is not reported again because others wait for removals meanwhile', async () => {
+  const { garbage, errors } = open(() => {
+    throw new Error('disk full')
+  })
+  garbage.collect(['first'])
+  for (let retries = 0; retries < 3; retries += 1) {
+    await garbage.settle()
+    await vi.advanceTimersByTimeAsync(1000)
+  }
+
+  expect(errors.map(String)).toEqual(['Error: disk full'])
+  await garbage.close()
+})
+
 test('contents that may not be removed now are tried again without an error', async () => {
   const { garbage, removed, errors, repair } = open(() => false)
 
