@@ -169,7 +169,12 @@ export class Batch {
         const { outcome } = send ?? {}
         if (!send) writes = writes.filter(({ id }) => !gone.has(id))
         else if (outcome?.state === 'unsent' && outcome.retry && attempt < maxAttempts) {
-          await this.#recorder.end([], send)
+          // The next attempt may find nothing to repair.
+          const repairs = plan.evaluated.filter(({ write }) => write.request.reason)
+          await this.#recorder.end(
+            repairs.map((each) => endWith(send, each)),
+            send,
+          )
           this.#zone = outcome.retry.zone
         } else return await this.#endSend(send, plan.evaluated)
       }
@@ -187,9 +192,15 @@ export class Batch {
     if (this.#late || sends.late.length > 0) this.#late = findRepair(base, sends.late, this.#late)
     const wanted = this.#late ? [this.#late.write, ...writes] : writes
     const left = writes.some(({ isAsync }) => isAsync) ? await takeSuperseded(wanted, base, this.#superseded) : wanted
-    const plan = await evaluateWrites(left, base)
-    if (this.#late && plan.evaluated[0]?.error) throw plan.evaluated[0].error
-    return { base, sends, ...plan }
+    const { evaluated, zone } = await evaluateWrites(left, base)
+    const repair = this.#late && evaluated[0]
+    if (repair?.error) throw repair.error
+    // The registrar accepts none of the records that the late write removed.
+    if (repair && !isChange(repair)) {
+      this.#late = undefined
+      evaluated.shift()
+    }
+    return { base, sends, evaluated, zone }
   }
 
   // The zone read or written last, or a fresh read. Only a write needs getInfo for an email type that getHosts leaves out.
