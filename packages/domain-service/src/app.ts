@@ -19,18 +19,22 @@ import type { Dependencies } from './storage.ts'
 
 /** The domain service's app with all routes, not listening yet. */
 export function buildApp(parts: Dependencies): Promise<App> {
-  const { config, registrar, ledger } = parts
+  const { config, log, metrics, registrar, ledger } = parts
+  const { trustProxy, corsOrigin, connections } = config
   registerMetrics(parts)
   return createApp(
     {
-      ...parts,
-      ...config,
       about: {
         title: 'Domain service',
         version: packageJson.version,
         description,
         tags,
       },
+      log,
+      trustProxy,
+      corsOrigin,
+      connections,
+      metrics,
       alarmingCodes: ['write_not_confirmed', 'registrar_auth'],
       health: () => ({
         checks: {

@@ -60,18 +60,23 @@ export interface Dependencies {
 
 /** The app of the static service with all routes, not yet listening. */
 export function buildApp(parts: Dependencies): Promise<App> {
+  const { config, log, metrics } = parts
+  const { trustProxy, corsOrigin, connections } = config
   registerMetrics({ ...parts, hashes: parts.auth.hashes })
   const serving = createServing(parts)
   return createApp(
     {
-      ...parts,
-      ...parts.config,
       about: {
         title: 'Static file service',
         version: packageJson.version,
         description,
         tags,
       },
+      log,
+      trustProxy,
+      corsOrigin,
+      connections,
+      metrics,
       exposedHeaders: exposedTusHeaders,
       alarmingCodes: ['insufficient_storage'],
       health: () => report(parts),
