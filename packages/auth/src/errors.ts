@@ -34,16 +34,11 @@ export const passwordLoginOff = () =>
   new HttpError(403, 'password_login_off', 'Logins with a password are off: use single sign-on')
 export const weakPassword = (reason: string) => new HttpError(400, 'weak_password', reason)
 
-export function tooManyLogins(seconds: number) {
-  const detail = `Too many failed logins: try again in ${seconds} seconds`
-  const headers = { 'retry-after': String(seconds) }
-  return new HttpError(429, 'too_many_requests', detail, { headers })
-}
+export const tooManyLogins = (retryAfter: number) =>
+  new HttpError(429, 'too_many_requests', `Too many failed logins: try again in ${retryAfter} seconds`, { retryAfter })
 
-function unavailable(seconds: number, reason: string, cause?: unknown) {
-  const headers = { 'retry-after': String(seconds) }
-  return new HttpError(503, 'unavailable', reason, { headers, cause })
-}
+const unavailable = (retryAfter: number, reason: string, cause?: unknown) =>
+  new HttpError(503, 'unavailable', reason, { retryAfter, cause })
 
 const later = 'try again in a moment'
 

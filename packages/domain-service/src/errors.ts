@@ -12,11 +12,8 @@ interface NamedRecord {
 
 const forbidden = (detail: string) => new HttpError(403, 'forbidden', detail)
 
-/** Retry-After, for failures that may pass. */
-const retryAfter = (seconds: number) => ({ headers: { 'retry-after': String(seconds) } })
-
-const unavailable = (seconds: number, detail: string, cause?: unknown) =>
-  new HttpError(503, 'unavailable', detail, { ...retryAfter(seconds), cause })
+const unavailable = (retryAfter: number, detail: string, cause?: unknown) =>
+  new HttpError(503, 'unavailable', detail, { retryAfter, cause })
 
 export const domainNotFound = (domain: string) =>
   new HttpError(404, 'domain_not_found', `There is no domain ${domain} in this account`)
@@ -112,17 +109,17 @@ export const registrarTimeout = (milliseconds: number) =>
 
 export function registrarBusy(seconds: number) {
   const detail = `Registrar rate limit reached: try again in ${seconds} s`
-  return new HttpError(503, 'registrar_busy', detail, retryAfter(seconds))
+  return new HttpError(503, 'registrar_busy', detail, { retryAfter: seconds })
 }
 
 export function domainListIncomplete(seconds: number, progress: { pagesRead: number; pages: number | undefined }) {
   const detail = `Reading the account's list of domains for the first time, ${progress.pagesRead} of ${progress.pages ?? 'unknown'} pages done: try again in ${seconds} s`
-  return new HttpError(503, 'registrar_busy', detail, retryAfter(seconds))
+  return new HttpError(503, 'registrar_busy', detail, { retryAfter: seconds })
 }
 
 export function registrarUnavailable(seconds: number) {
   const detail = 'The registrar has failed several times in a row and is given a pause: try again later'
-  return new HttpError(503, 'registrar_unavailable', detail, retryAfter(seconds))
+  return new HttpError(503, 'registrar_unavailable', detail, { retryAfter: seconds })
 }
 
 export const emailTypeUnknown = () =>
@@ -187,7 +184,7 @@ export function changeOutdated(
 
 export function tooManyChanges(what: string) {
   const detail = `${what}: try again when some of them have ended`
-  return new HttpError(429, 'too_many_changes', detail, retryAfter(60))
+  return new HttpError(429, 'too_many_changes', detail, { retryAfter: 60 })
 }
 
 export const tooManyWaiting = () => unavailable(10, 'Too many writes wait for this domain: try again later')

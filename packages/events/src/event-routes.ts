@@ -115,7 +115,7 @@ const tooManyListeners = () =>
     503,
     'too_many_listeners',
     `${maxListeners} streams of events are open already: try again later, or read page by page`,
-    { headers: { 'retry-after': '30' } },
+    { retryAfter: 30 },
   )
 
 const schemaOf = ({ types, example }: EventSource) => ({

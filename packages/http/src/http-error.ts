@@ -8,6 +8,8 @@ export interface Fault {
 
 interface Extras {
   headers?: Record<string, string>
+  /** Seconds until it may succeed, for the header Retry-After. */
+  retryAfter?: number
   errors?: Fault[]
   cause?: unknown
   /** More members of the problem (RFC 9457, 3.2), in snake_case. */
@@ -23,12 +25,13 @@ export class HttpError extends Error {
   readonly members: Record<string, unknown> | undefined
 
   constructor(status: number, code: string, detail: string, extras: Extras = {}) {
-    super(detail, { cause: extras.cause })
+    const { headers = {}, retryAfter, errors, cause, members } = extras
+    super(detail, { cause })
     this.status = status
     this.code = code
-    this.headers = extras.headers ?? {}
-    this.errors = extras.errors
-    this.members = extras.members
+    this.headers = retryAfter === undefined ? headers : { ...headers, 'retry-after': String(retryAfter) }
+    this.errors = errors
+    this.members = members
   }
 }
 

@@ -85,17 +85,11 @@ export function databaseProblem(failure: unknown): HttpError | undefined {
   const error = storageFailure(failure)
   if (error instanceof DatabaseUnavailableError) {
     const detail = 'The storage fails or cannot be reached, so nothing was changed: try again in a moment'
-    return new HttpError(503, 'unavailable', detail, {
-      headers: { 'retry-after': '2' },
-      cause: error.cause,
-    })
+    return new HttpError(503, 'unavailable', detail, { retryAfter: 2, cause: error.cause })
   }
   if (error instanceof OutcomeUnknownError) {
     const detail = 'The database failed while it stored this: read what is stored before you try again'
-    return new HttpError(503, 'outcome_unknown', detail, {
-      headers: { 'retry-after': '5' },
-      cause: error.cause,
-    })
+    return new HttpError(503, 'outcome_unknown', detail, { retryAfter: 5, cause: error.cause })
   }
   if (error instanceof DatabaseFullError) {
     const detail = 'The disk is full, so nothing was stored: free space on it'

@@ -166,12 +166,12 @@ export const notMultipart = () => new HttpError(415, 'unsupported_media_type', '
 export const contentsUnavailable = (cause: unknown) =>
   new HttpError(503, 'unavailable', 'The object storage does not answer or refuses access: try again in a moment', {
     cause,
-    headers: { 'retry-after': '2' },
+    retryAfter: 2,
   })
 
 export const contentMissing = () =>
   new HttpError(503, 'unavailable', 'The same content was deleted during this upload: nothing changed; send it again', {
-    headers: { 'retry-after': '1' },
+    retryAfter: 1,
   })
 
 /** Bytes of a content that is arriving are gone: somebody, or a rule of the bucket, removed them. */
@@ -230,12 +230,12 @@ export const uploadLocked = () =>
     423,
     'upload_locked',
     'Another request writes to this upload: try again; it is given up after 10 seconds of silence',
-    { headers: { 'retry-after': '2' } },
+    { retryAfter: 2 },
   )
 
 export const tooManyUploads = (most: number) =>
   new HttpError(429, 'too_many_uploads', `You have ${most} unfinished uploads: finish or delete one first`, {
-    headers: { 'retry-after': '60' },
+    retryAfter: 60,
   })
 
 export const checksumMismatch = () =>

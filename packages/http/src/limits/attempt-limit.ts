@@ -44,10 +44,8 @@ export class AttemptLimit {
   }
 }
 
-export const tooManyFailures = (seconds: number) =>
-  new HttpError(429, 'too_many_requests', `Too many attempts: try again in ${seconds} seconds`, {
-    headers: { 'retry-after': String(seconds) },
-  })
+export const tooManyFailures = (retryAfter: number) =>
+  new HttpError(429, 'too_many_requests', `Too many attempts: try again in ${retryAfter} seconds`, { retryAfter })
 
 /** The network that one client controls: its IPv4 address, or the /64 of its IPv6 address. */
 export function clientNetwork(address: string): string {

@@ -90,9 +90,7 @@ function sendOverloaded(request: IncomingMessage, response: ServerResponse, head
   response.end(request.method === 'HEAD' ? undefined : body)
 }
 
-const overloaded = new HttpError(503, 'unavailable', 'Service overloaded: try again in a moment', {
-  headers: { 'retry-after': '2' },
-})
+const overloaded = new HttpError(503, 'unavailable', 'Service overloaded: try again in a moment', { retryAfter: 2 })
 
 /** Counter for bursts: logs the first event at once, later ones together, every five seconds. */
 function createLoggedCount(logCount: (count: number) => void) {

@@ -285,6 +285,4 @@ const windowSamples = 3 * idleSamples
 const minBytesPerSecond = 1024
 
 const bodyMemoryFull = () =>
-  new HttpError(503, 'unavailable', 'Too many request bodies at once: try again in a moment', {
-    headers: { 'retry-after': '2' },
-  })
+  new HttpError(503, 'unavailable', 'Too many request bodies at once: try again in a moment', { retryAfter: 2 })

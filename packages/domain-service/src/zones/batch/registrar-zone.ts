@@ -49,7 +49,7 @@ const maxReads = 3
 class StaleRead extends HttpError {
   constructor() {
     const detail = 'The registrar answers so slowly that its zones are outdated at once'
-    super(503, 'registrar_busy', `${detail}: try again later`, { headers: { 'retry-after': '10' } })
+    super(503, 'registrar_busy', `${detail}: try again later`, { retryAfter: 10 })
   }
 }
 
