@@ -26,11 +26,7 @@ interface Dependencies {
  * against it; callers reach them only through a file.
  */
 export class ContentCache {
-  readonly #catalog: Catalog
-  readonly #store: BlobStore
-  readonly #compressor: Compressor
-  readonly #graceSeconds: number
-  readonly #describe: (row: FileRow) => ServedFile
+  readonly #dependencies: Dependencies
   readonly #files: LruLoader<ServedFile>
   /** The cached file at a path, if any. Call it only where `isExclusive`: elsewhere it may be stale. */
   readonly peek: LruLoader<ServedFile>['peek']
@@ -41,14 +37,10 @@ export class ContentCache {
   readonly #chunks: ChunkMemory
   readonly #verifier: Verifier
 
-  constructor({ store, catalog, compressor, ...options }: Dependencies) {
-    const { memoryBytes, graceSeconds = 0, describe } = options
+  constructor(dependencies: Dependencies) {
+    const { store, catalog, compressor, memoryBytes } = dependencies
     const share = Math.floor(memoryBytes / 8)
-    this.#catalog = catalog
-    this.#store = store
-    this.#compressor = compressor
-    this.#graceSeconds = graceSeconds
-    this.#describe = describe
+    this.#dependencies = dependencies
     this.#verifier = new Verifier(store.verified)
     this.#files = new LruLoader(share, () => 4096)
     this.peek = this.#files.peek
@@ -72,16 +64,17 @@ export class ContentCache {
    * call reads the catalog.
    */
   find(path: string): ServedFile | undefined | Promise<ServedFile | undefined> {
-    return this.#catalog.isExclusive ? this.#files.get(path, () => this.#load(path)) : this.#read(path)
+    return this.#dependencies.catalog.isExclusive ? this.#files.get(path, () => this.#load(path)) : this.#read(path)
   }
 
   /** The file that a deploy, a restore or a revert has removed from this path within the grace; never HTML. */
   async findEnded(path: string): Promise<ServedFile | undefined> {
-    if (this.#graceSeconds === 0) return undefined
-    const since = new Date(Date.now() - 1000 * this.#graceSeconds).toISOString()
-    const row = await this.#catalog.reads.lastDeployed({ path, since })
+    const { catalog, describe, graceSeconds = 0 } = this.#dependencies
+    if (graceSeconds === 0) return undefined
+    const since = new Date(Date.now() - 1000 * graceSeconds).toISOString()
+    const row = await catalog.reads.lastDeployed({ path, since })
     if (!row || row.contentType === 'text/html') return undefined
-    const file = this.#describe(row)
+    const file = describe(row)
     const headers = { ...file.headers, 'cache-control': 'public, max-age=0, must-revalidate' }
     return { ...file, headers }
   }
@@ -90,9 +83,10 @@ export class ContentCache {
   codings(file: ServedFile) {
     const { row } = file
     if (!file.isCompressible) return identityOnly
+    const { store, compressor } = this.#dependencies
     return this.#codings.get(row.digest, async () => {
-      const stored: ContentCoding[] = ['identity', ...(await this.#store.forms(row.digest))]
-      if (stored.length <= compressedCodings.length) this.#compressor.enqueue({ ...row, known: stored })
+      const stored: ContentCoding[] = ['identity', ...(await store.forms(row.digest))]
+      if (stored.length <= compressedCodings.length) compressor.enqueue({ ...row, known: stored })
       return stored
     })
   }
@@ -114,7 +108,7 @@ export class ContentCache {
    */
   async sizeOf({ row }: ServedFile, coding: ContentCoding): Promise<number | undefined> {
     const cached = this.#contents.inspect(contentKey(row, coding))
-    const size = cached?.length ?? (await this.#store.formSize(row.digest, coding))
+    const size = cached?.length ?? (await this.#dependencies.store.formSize(row.digest, coding))
     if (coding === 'identity' && size !== undefined && size !== row.size) throw lengthDiffers(row, size)
     return size
   }
@@ -126,14 +120,16 @@ export class ContentCache {
   }
 
   #load(path: string): ServedFile | undefined | Promise<ServedFile | undefined> {
-    if (!this.#catalog.findNow) return this.#read(path)
-    const row = this.#catalog.findNow(path)
-    return row && this.#describe(row)
+    const { catalog, describe } = this.#dependencies
+    if (!catalog.findNow) return this.#read(path)
+    const row = catalog.findNow(path)
+    return row && describe(row)
   }
 
   // Always reads the row; the cache only saves describing an unchanged one.
   async #read(path: string): Promise<ServedFile | undefined> {
-    const row = await this.#catalog.find(path)
+    const { catalog, describe } = this.#dependencies
+    const row = await catalog.find(path)
     if (!row) return undefined
     const known = this.#files.inspect(path)
     // The catalog returns the same object while the file has not changed.
@@ -142,7 +138,7 @@ export class ContentCache {
       return known
     }
     this.#files.counts.miss += 1
-    const file = this.#describe(row)
+    const file = describe(row)
     this.#files.set(path, file)
     return file
   }
@@ -150,7 +146,7 @@ export class ContentCache {
   // Synchronous reads only. Skips damaged bytes: `#readWhole` reports them.
   #readNow(row: FileRow, coding: ContentCoding): Buffer | undefined {
     if (coding !== 'identity' || row.size > maxSmallBytes) return undefined
-    const bytes = this.#store.readNow?.(row.digest)
+    const bytes = this.#dependencies.store.readNow?.(row.digest)
     const isWhole = bytes?.length === row.size && hash('sha256', bytes) === row.digest
     return isWhole ? bytes : undefined
   }
@@ -175,11 +171,11 @@ export class ContentCache {
 
   async #discard(row: FileRow, coding: ContentCoding): Promise<undefined> {
     if (coding === 'identity') throw isDamaged(row)
-    await this.#compressor.discard(row.digest, coding)
+    await this.#dependencies.compressor.discard(row.digest, coding)
   }
 
   async #open(row: FileRow, coding: ContentCoding): Promise<OpenBlob | undefined> {
-    const blob = await this.#store.open(row.digest, coding)
+    const blob = await this.#dependencies.store.open(row.digest, coding)
     if (!blob || coding !== 'identity' || blob.size === row.size) return blob
     await blob[Symbol.asyncDispose]()
     throw lengthDiffers(row, blob.size)

@@ -4,13 +4,11 @@ import type { AccessRules } from '../sharing/access-rules.ts'
 import type { ContentCache } from './content-cache.ts'
 import { asPrivate, type ServedFile } from './served-file.ts'
 
-/** The caller that the credentials of a request identify, if it may read; undefined without credentials, too. */
-type FindReader = (request: IncomingMessage) => Promise<Caller | undefined>
-
 interface Dependencies {
   cache: ContentCache
   rules: AccessRules
-  findReader: FindReader
+  /** The caller that the credentials of a request identify, if it may read; undefined without credentials, too. */
+  findReader: (request: IncomingMessage) => Promise<Caller | undefined>
 }
 
 type Found = ServedFile | undefined
@@ -20,25 +18,21 @@ type Found = ServedFile | undefined
  * a private file looks absent, in timing as well: its look-up begins only after the reader is authorized.
  */
 export class ReadableFiles {
-  readonly #cache: ContentCache
-  readonly #rules: AccessRules
-  readonly #findReader: FindReader
+  readonly #dependencies: Dependencies
 
-  constructor({ cache, rules, findReader }: Dependencies) {
-    this.#cache = cache
-    this.#rules = rules
-    this.#findReader = findReader
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
   }
 
   find(request: IncomingMessage, path: string): Found | Promise<Found> {
-    const rules = this.#rules
+    const { cache, rules } = this.#dependencies
     // With replicas, the look-up of the file finds out whether the rules are current.
     if (rules.isExclusive) {
-      const known = this.#cache.peek(path)
+      const known = cache.peek(path)
       if (known?.publicBy === rules.version) return known
       if (!rules.isPublic(path)) return this.#findPrivate(request, path)
     }
-    const file = this.#cache.find(path)
+    const file = cache.find(path)
     return file instanceof Promise
       ? file.then((found) => this.#ifPublic(request, path, found))
       : this.#ifPublic(request, path, file)
@@ -46,24 +40,27 @@ export class ReadableFiles {
 
   /** The public file that a deploy, restore or revert removed from this path within the grace. */
   async findEnded(path: string): Promise<Found> {
+    const { cache, rules } = this.#dependencies
     // The look-up of a removed file does not load newer rules.
-    await this.#rules.refresh()
-    if (!this.#rules.isPublic(path)) return undefined
-    const file = await this.#cache.findEnded(path)
+    await rules.refresh()
+    if (!rules.isPublic(path)) return undefined
+    const file = await cache.findEnded(path)
     // The rules may have changed meanwhile.
-    return this.#rules.isPublic(path) ? file : undefined
+    return rules.isPublic(path) ? file : undefined
   }
 
   #ifPublic(request: IncomingMessage, path: string, file: Found): Found | Promise<Found> {
-    if (!this.#rules.isPublic(path)) return this.#findPrivate(request, path)
-    if (file) file.publicBy = this.#rules.version
+    const { rules } = this.#dependencies
+    if (!rules.isPublic(path)) return this.#findPrivate(request, path)
+    if (file) file.publicBy = rules.version
     return file
   }
 
   async #findPrivate(request: IncomingMessage, path: string): Promise<Found> {
-    const reader = await this.#findReader(request)
+    const { cache, findReader } = this.#dependencies
+    const reader = await findReader(request)
     if (!reader || !allowsPath(reader, path)) return undefined
-    const file = await this.#cache.find(path)
+    const file = await cache.find(path)
     return file && asPrivate(file, privateHeaders)
   }
 }

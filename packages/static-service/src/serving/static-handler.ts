@@ -76,18 +76,10 @@ export class StaticHandler implements RawRoute {
   readonly prefix = '/static/'
   readonly url = '/static/*'
   readonly failureHeaders = { ...crossOriginHeaders, 'cache-control': 'no-store' }
-  readonly #cache: ContentCache
-  readonly #files: ReadableFiles
-  readonly #rules: Dependencies['rules']
-  readonly #isForwarded: Dependencies['isForwarded']
-  readonly #now: () => number
+  readonly #dependencies: Dependencies
 
-  constructor({ cache, files, rules, isForwarded, now = Date.now }: Dependencies) {
-    this.#cache = cache
-    this.#files = files
-    this.#rules = rules
-    this.#isForwarded = isForwarded
-    this.#now = now
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
   }
 
   /**
@@ -98,9 +90,10 @@ export class StaticHandler implements RawRoute {
     const { method, url = '' } = request
     if (method !== 'GET' && method !== 'HEAD') return respondToOther(request)
     const path = url.length <= maxPlainLength ? plainPath.exec(url)?.[1] : undefined
-    const target = path ? { path, ...plainTarget } : readTarget(url, this.#rules)
+    const { files, rules } = this.#dependencies
+    const target = path ? { path, ...plainTarget } : readTarget(url, rules)
     const asked = { request, target, isFallback: false, attempt: 0 }
-    return this.#serve(asked, this.#files.find(request, target.path))
+    return this.#serve(asked, files.find(request, target.path))
   }
 
   /** Responds with the file of a link. @throws {HttpError} as `respond`, or as the link. */
@@ -113,7 +106,8 @@ export class StaticHandler implements RawRoute {
     if (file instanceof Promise) return file.then((found) => this.#serve(asked, found))
     if (!file) return this.#serveMissing(asked)
     const { request, attempt, isFallback } = asked
-    const isDated = !isFallback && hasReliableDate(file, this.#now())
+    const { now = Date.now } = this.#dependencies
+    const isDated = !isFallback && hasReliableDate(file, now())
     const identity = representationOf(file, 'identity', isDated)
     const { validators } = identity
     const selection =
@@ -133,12 +127,13 @@ export class StaticHandler implements RawRoute {
       const coding = chooseCoding(preferred, stored)
       return this.#answer({ ...selected, representation: representationOf(file, coding, isDated) })
     }
-    const stored = this.#cache.codings(file)
+    const stored = this.#dependencies.cache.codings(file)
     return stored instanceof Promise ? stored.then(answer) : answer(stored)
   }
 
   #answer(selected: Selected): Reply {
     const { request, link, file, selection, representation } = selected
+    const { cache, rules, isForwarded } = this.#dependencies
     const verdict = evaluateConditions(request.headers, representation.validators)
     if (verdict === 'failed') throw withVary(preconditionFailed(link ? nameOf(file.row.path) : file.row.path), file)
     if (verdict === 'not modified') return { head: notModifiedHead(selected) }
@@ -148,16 +143,16 @@ export class StaticHandler implements RawRoute {
     const { whole, text } = representation
     const isPlain = selection === 'whole' && !selected.target.query
     if (isPlain && whole && whole.size === text?.length) {
-      this.#cache.counts.hit += 1
+      cache.counts.hit += 1
       return { head: whole.head, body: text }
     }
-    const { offload } = this.#rules
+    const { offload } = rules
     if (
       offload &&
       file.isPublic &&
       file.row.size >= offload.minBytes &&
       canOffload(request, selection, { to: offload.to, coding: representation.coding }) &&
-      this.#isForwarded(request)
+      isForwarded(request)
     )
       return this.#offload(selected, offload)
     return this.#sendContent(selected)
@@ -172,7 +167,7 @@ export class StaticHandler implements RawRoute {
   }
 
   #sendContent(selected: Selected): Reply {
-    const content = this.#cache.content(selected.file, selected.representation.coding)
+    const content = this.#dependencies.cache.content(selected.file, selected.representation.coding)
     if (!(content instanceof Promise)) return this.#send(selected, content)
     return content.then((found) => this.#send(selected, found))
   }
@@ -192,22 +187,23 @@ export class StaticHandler implements RawRoute {
 
   // The file, or its compressed form, was replaced or deleted after the row was read.
   #retry({ request, target, attempt, link, file, status }: Selected): Reply {
-    this.#cache.invalidate(file)
+    const { cache, files } = this.#dependencies
+    cache.invalidate(file)
     if (status === 404) throw fileNotFound(target.path)
     if (attempt + 1 === maxAttempts) throw new Error(`the blob of ${target.path} is missing`)
     const asked = { request, target, link, isFallback: false, attempt: attempt + 1 }
-    return this.#serve(asked, link ? link.find() : this.#files.find(request, target.path))
+    return this.#serve(asked, link ? link.find() : files.find(request, target.path))
   }
 
   async #respondHead(selected: Selected): Promise<RawResponse> {
-    const size = await this.#cache.sizeOf(selected.file, selected.representation.coding)
+    const size = await this.#dependencies.cache.sizeOf(selected.file, selected.representation.coding)
     return size === undefined ? this.#retry(selected) : { head: headOf(selected, size) }
   }
 
   async #offload(selected: Selected, { to }: Offload): Promise<RawResponse> {
     const { file, selection, representation } = selected
     const { coding, own } = representation
-    const size = await this.#cache.sizeOf(file, coding)
+    const size = await this.#dependencies.cache.sizeOf(file, coding)
     if (size === undefined) return this.#retry(selected)
     if (size <= maxSmallBytes) return this.#sendContent(selected) // A row, which no proxy can read.
     const location = { to, digest: file.row.digest, coding, isWhole: selection === 'whole' }
@@ -218,24 +214,25 @@ export class StaticHandler implements RawRoute {
   // Tries a clean URL, the redirect to a directory's index, a recently removed file, then the site's 404 page.
   async #serveMissing(asked: Asked): Promise<RawResponse> {
     const { request } = asked
+    const { files, rules } = this.#dependencies
     // Validates the path, which `plainPath` skipped.
-    const { path, isDirectory } = readTarget(request.url ?? '', this.#rules)
+    const { path, isDirectory } = readTarget(request.url ?? '', rules)
     if (!isDirectory) {
-      const cleanUrl = cleanUrlTarget(path, this.#rules)
-      const file = cleanUrl === undefined ? undefined : await this.#files.find(request, cleanUrl)
+      const cleanUrl = cleanUrlTarget(path, rules)
+      const file = cleanUrl === undefined ? undefined : await files.find(request, cleanUrl)
       if (file) return this.#serve({ ...asked, isFallback: true }, file)
-      const index = indexOf(path, this.#rules)
-      if (index && (await this.#files.find(request, join(path, index)))) return this.#redirect(request)
+      const index = indexOf(path, rules)
+      if (index && (await files.find(request, join(path, index)))) return this.#redirect(request)
     }
-    const isInSite = !isDirectory && siteOfFile(path, this.#rules) !== undefined
-    const ended = isInSite ? await this.#files.findEnded(path) : undefined
+    const isInSite = !isDirectory && siteOfFile(path, rules) !== undefined
+    const ended = isInSite ? await files.findEnded(path) : undefined
     // No date and no query (`?v=`): another file may take this path later.
     if (ended) {
       const target = { path, isDirectory, query: undefined }
       return this.#serve({ ...asked, target, isFallback: true }, ended)
     }
-    const page = notFoundPage(path, this.#rules)
-    const file = page === undefined ? undefined : await this.#files.find(request, page)
+    const page = notFoundPage(path, rules)
+    const file = page === undefined ? undefined : await files.find(request, page)
     if (!file) throw fileNotFound(path)
     return this.#respondPage(asked, file)
   }
@@ -251,7 +248,7 @@ export class StaticHandler implements RawRoute {
   }
 
   #respondPage(asked: Asked, file: ServedFile): Reply {
-    const { csp } = siteOf(asked.target.path, this.#rules) ?? {}
+    const { csp } = siteOf(asked.target.path, this.#dependencies.rules) ?? {}
     const common: Headers = { ...this.failureHeaders }
     if (csp) common['content-security-policy'] = csp
     const representation = { ...representationOf(file, 'identity', false), common }
