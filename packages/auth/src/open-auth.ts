@@ -16,10 +16,6 @@ import { FileUsers } from './users/file-users.ts'
 import { findLogins, SqlUsers } from './users/sql-users.ts'
 import type { Users } from './users/user.ts'
 
-interface ServiceConfig extends AuthConfig {
-  production: boolean
-}
-
 interface AuthDependencies {
   /** The name of the service. */
   audience: string
@@ -40,11 +36,11 @@ export type Auth = Awaited<ReturnType<typeof openAuth>>
  * Opens the users, API tokens, sessions and password queue of a service.
  * @throws {StartRefusedError} when the secret is weak, a file is invalid, or production has no users.
  */
-export async function openAuth(config: ServiceConfig, dependencies: AuthDependencies) {
+export async function openAuth(config: AuthConfig, dependencies: AuthDependencies) {
   const { audience, database: shared, log } = dependencies
   const now = dependencies.now ?? shared?.now ?? Date.now
   const { passwordLogin: isPasswordLoginOn, oidc, tokenTtl, jwtSecretPrevious } = config
-  const secret = await resolveJwtSecret({ ...config, secret: config.jwtSecret })
+  const secret = await resolveJwtSecret(config)
   const users = await openUsers(config, dependencies)
   const database = shared ?? openAuthFile(config.dataDir, dependencies.migrations)
   const attempts = shared ?? openLoginMemory(dependencies.now)
@@ -81,35 +77,30 @@ export async function openAuth(config: ServiceConfig, dependencies: AuthDependen
   }
 }
 
-async function openUsers(config: ServiceConfig, { database, log }: AuthDependencies) {
-  const { usersFile, passwordLogin, adminUsername, adminPassword } = config
+async function openUsers(config: AuthConfig, { database, log }: AuthDependencies) {
   const users: Users = database
     ? new SqlUsers(database)
-    : new FileUsers(usersFile, (error) =>
+    : new FileUsers(config.usersFile, (error) =>
         log.error({ err: error }, 'users file with faults: its faulty entries are disabled'),
       )
-  const admin = { username: adminUsername, password: adminPassword }
-  if (passwordLogin) await ensureFirstAdmin(users, { ...config, ...admin })
+  if (config.passwordLogin) await ensureFirstAdmin(users, config)
   // Fill the cache: while a failing disk makes the file unreadable, the users read here stay in force.
   await users.find('')
   return users
 }
 
-interface FirstAdminOptions {
-  username?: string | undefined
-  password?: string | undefined
-  production: boolean
-  /** Receives a generated password, and warnings. Default: standard error. */
-  print?: (message: string) => void
-}
-
 /**
  * Creates the first admin if there are no users: from the settings or, outside production, with a random printed
- * password. If several services start together on one store, exactly one creates it.
+ * password. If several services start together on one store, exactly one creates it. `print` gets a generated password,
+ * and warnings.
  * @throws {StartRefusedError} in production without settings, or when only one of the two settings is given.
  */
-export async function ensureFirstAdmin(store: Users, options: FirstAdminOptions): Promise<void> {
-  const { username, password, production, print = console.error } = options
+export async function ensureFirstAdmin(
+  store: Users,
+  config: Pick<AuthConfig, 'adminUsername' | 'adminPassword' | 'production'>,
+  print: (message: string) => void = console.error,
+): Promise<void> {
+  const { adminUsername: username, adminPassword: password, production } = config
   if ((await store.list()).length > 0) return
   if (!username !== !password)
     throw new StartRefusedError('There are no users yet: set both ADMIN_USERNAME and ADMIN_PASSWORD, or neither.')

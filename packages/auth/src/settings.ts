@@ -73,8 +73,10 @@ type AuthSettings = z.output<z.ZodObject<typeof authSettings>> & {
 }
 
 /** What `openAuth` reads of a service's config. */
-export type AuthConfig = ReturnType<typeof authConfig> &
-  Pick<Named<AuthSettings>, 'jwtSecret' | 'jwtSecretPrevious' | 'tokenTtl' | 'passwordLogin'> &
+export type AuthConfig = ReturnType<typeof authConfig> & { production: boolean } & Pick<
+    Named<AuthSettings>,
+    'jwtSecret' | 'jwtSecretPrevious' | 'tokenTtl' | 'passwordLogin'
+  > &
   Pick<Named<AuthSettings>, 'adminUsername' | 'adminPassword' | 'dataDir'>
 
 /** What a service's config has of `authSettings` beside their values. */
@@ -110,21 +112,15 @@ export function authRules(settings: AuthSettings & { DATABASE_URL?: string | und
   }
 }
 
-interface SecretOptions {
-  secret?: string | undefined
-  production: boolean
-  dataDir: string
-  /** Receives one sentence about a weak secret. Default: standard error. */
-  warn?: (message: string) => void
-}
-
 /**
  * The secret that signs session tokens. Outside production a missing one is generated and stored in the data directory,
- * so that sessions survive a restart; a short one is accepted with a warning.
+ * so that sessions survive a restart; a short one is accepted, and `warn` gets one sentence.
  * @throws {StartRefusedError} when it is the public example; in production also when it is missing or short.
  */
-export async function resolveJwtSecret(options: SecretOptions): Promise<string> {
-  const { secret, production, dataDir, warn = console.error } = options
+export async function resolveJwtSecret(
+  { jwtSecret: secret, production, dataDir }: Pick<AuthConfig, 'jwtSecret' | 'production' | 'dataDir'>,
+  warn: (message: string) => void = console.error,
+): Promise<string> {
   if (!secret && !production) return storedSecret(join(dataDir, 'jwt.secret'))
   const fault = faultOf(secret)
   if (secret && !fault) return secret

@@ -31,12 +31,15 @@ test.each([true, false])('the admin of the settings is created (production: %s)'
   await using place = await begin()
   const { file, said, say } = place
 
-  await ensureFirstAdmin(usersIn(file), {
-    username: 'root',
-    password: 'long enough',
-    production,
-    print: say,
-  })
+  await ensureFirstAdmin(
+    usersIn(file),
+    {
+      adminUsername: 'root',
+      adminPassword: 'long enough',
+      production,
+    },
+    say,
+  )
 
   const [admin] = readUsers(file)
   expect(admin).toMatchObject({ username: 'root', role: 'admin' })
@@ -48,8 +51,8 @@ test('without settings an admin with a random password is created, and printed o
   await using place = await begin()
   const { file, said, say } = place
 
-  await ensureFirstAdmin(usersIn(file), { production: false, print: say })
-  await ensureFirstAdmin(usersIn(file), { production: false, print: say })
+  await ensureFirstAdmin(usersIn(file), { production: false }, say)
+  await ensureFirstAdmin(usersIn(file), { production: false }, say)
 
   const [, password = ''] = /^Created the user admin with the password ([\w-]{20}) /.exec(said[0] ?? '') ?? []
   expect(said).toHaveLength(1)
@@ -73,7 +76,7 @@ test('a users file without users counts as none', async () => {
   await expect(ensureFirstAdmin(usersIn(file), { production: true })).rejects.toThrow('There are no users')
 })
 
-test.each([{ username: 'root' }, { password: 'long enough' }])(
+test.each([{ adminUsername: 'root' }, { adminPassword: 'long enough' }])(
   'one of the two settings alone is refused: %j',
   async (half) => {
     await using place = await begin()
@@ -92,8 +95,8 @@ test('the settings change nothing once there are users', async () => {
   await writeUsers(file, [vera])
 
   await ensureFirstAdmin(usersIn(file), {
-    username: 'root',
-    password: 'long enough',
+    adminUsername: 'root',
+    adminPassword: 'long enough',
     production: true,
   })
 
@@ -112,12 +115,15 @@ test('a short password is accepted with a warning', async () => {
   await using place = await begin()
   const { file, said, say } = place
 
-  await ensureFirstAdmin(usersIn(file), {
-    username: 'root',
-    password: 'short',
-    production: false,
-    print: say,
-  })
+  await ensureFirstAdmin(
+    usersIn(file),
+    {
+      adminUsername: 'root',
+      adminPassword: 'short',
+      production: false,
+    },
+    say,
+  )
 
   expect(said).toEqual(['ADMIN_PASSWORD is shorter than 10 characters: choose a longer one.'])
 })

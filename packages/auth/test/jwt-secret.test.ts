@@ -22,7 +22,7 @@ test.each([
   await using place = await begin()
   const { dataDir } = place
 
-  const resolved = resolveJwtSecret({ secret, production: true, dataDir })
+  const resolved = resolveJwtSecret({ jwtSecret: secret, production: true, dataDir })
 
   await expect(resolved).rejects.toThrow(sentence)
 })
@@ -34,7 +34,7 @@ test.each([
   await using place = await begin()
   const { dataDir, said, say } = place
 
-  const resolved = await resolveJwtSecret({ secret, production: true, dataDir, warn: say })
+  const resolved = await resolveJwtSecret({ jwtSecret: secret, production: true, dataDir }, say)
 
   expect([resolved, said]).toEqual([secret, []])
 })
@@ -43,12 +43,7 @@ test('development accepts a short secret with a warning', async () => {
   await using place = await begin()
   const { dataDir, said, say } = place
 
-  const resolved = await resolveJwtSecret({
-    secret: 'short',
-    production: false,
-    dataDir,
-    warn: say,
-  })
+  const resolved = await resolveJwtSecret({ jwtSecret: 'short', production: false, dataDir }, say)
 
   expect(resolved).toBe('short')
   expect(said).toEqual([expect.stringMatching(/^JWT_SECRET .* would not start\.$/)])
@@ -58,7 +53,7 @@ test.each([true, false])('the published example is refused (production: %s)', as
   await using place = await begin()
   const { dataDir } = place
 
-  const resolved = resolveJwtSecret({ secret: exampleSecret, production, dataDir })
+  const resolved = resolveJwtSecret({ jwtSecret: exampleSecret, production, dataDir })
 
   await expect(resolved).rejects.toThrow(/^JWT_SECRET is a published example/)
 })

@@ -101,7 +101,7 @@ export async function start(options: StartOptions = {}) {
   const lines: string[] = []
   const log = createLogger({ name: 'domain-service', level: 'info' }, collect(lines))
   const opened = await openAuth(
-    { production: false, ...authConfigOf(file), dataDir: folder.path, ...config },
+    { ...authConfigOf(file), dataDir: folder.path, ...config },
     { audience: audience ?? 'domain-service', log, database, loginLimits, now: () => clock.ms },
   )
   const app = await createApp({ ...appOptions, log, trustProxy, metrics: undefined }, async (app) => {
@@ -175,6 +175,7 @@ export async function start(options: StartOptions = {}) {
 }
 
 const authConfigOf = (usersFile: string): Omit<AuthConfig, 'dataDir'> => ({
+  production: false,
   jwtSecret: secret,
   tokenTtl: 3600,
   usersFile,
