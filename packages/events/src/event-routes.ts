@@ -19,15 +19,14 @@ const commentMs = 15_000
 
 interface Dependencies extends Pick<Auth, 'findReader'> {
   log: EventLog
-  source: EventSource
   clock: Clock
 }
 
 /** GET /api/events: page by page, or as a stream that stays open. */
-export function registerEventRoutes(app: App, { log, source, clock, findReader }: Dependencies) {
+export function registerEventRoutes(app: App, { log, clock, findReader }: Dependencies) {
   const openStream = eventStreams(app, log, clock)
   const config = { access: 'viewer', folders: 'handler' } as const
-  app.get('/api/events', { config, schema: schemaOf(source) }, async (request, reply) => {
+  app.get('/api/events', { config, schema: schemaOf(log.source) }, async (request, reply) => {
     const { after: position, ...query } = request.query
     const lastId = String(request.headers['last-event-id'] ?? '')
     if (lastId && !eventIdPattern.test(lastId)) throw validationFailed([notAnId])

@@ -32,13 +32,13 @@ interface Dependencies {
 }
 
 /** Serves events and webhooks of a service, and runs webhook deliveries while the app is open. */
-export function serveEvents(app: App, { auth, outbox, source, clock, ...parts }: Dependencies) {
-  const config = parts.config.webhooks
+export function serveEvents(app: App, { auth, outbox, source, clock, config, log: logger }: Dependencies) {
   const store = new WebhookStore(auth.database)
   const log = new EventLog(outbox, source)
-  const dispatcher = new WebhookDispatcher({ ...config, store, log, clock, logger: parts.log })
-  registerEventRoutes(app, { log, source, clock, findReader: auth.findReader })
-  registerWebhookRoutes(app, { store, log, dispatcher, source, config })
+  const webhooks = { ...config.webhooks, store, log, clock, logger }
+  const dispatcher = new WebhookDispatcher(webhooks)
+  registerEventRoutes(app, { log, clock, findReader: auth.findReader })
+  registerWebhookRoutes(app, webhooks, dispatcher)
   app.addHook('onReady', async () => dispatcher.start())
   app.addHook('onClose', () => dispatcher.close())
 }

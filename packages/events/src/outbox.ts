@@ -81,15 +81,15 @@ interface PageQuery {
 /** Reads events in the order of their ids, as the API shows them to a reader. */
 export class EventLog {
   readonly #sql: Sql
-  readonly #source: Pick<EventSource, 'describe'>
+  readonly source: EventSource
   /** Emits `events` when `end` finds more than before: replicas append events, too. */
   readonly appended = new EventEmitter().setMaxListeners(0)
   /** Last result of `end`. */
   lastEnd = ''
 
-  constructor(database: Sql, source: Pick<EventSource, 'describe'>) {
+  constructor(database: Sql, source: EventSource) {
     this.#sql = database
-    this.#source = source
+    this.source = source
   }
 
   /** The position after all events so far. */
@@ -138,7 +138,7 @@ export class EventLog {
   }
 
   #show({ id, type, by, request_id, data: stored }: EventRow, reader: Reader): Event | undefined {
-    const data = this.#source.describe({ type, data: JSON.parse(stored) }, reader)
+    const data = this.source.describe({ type, data: JSON.parse(stored) }, reader)
     return data && { id, type, at: instantOf(id), by, request_id, data: { ...data } }
   }
 

@@ -42,7 +42,6 @@ test('clients that leave before their stream is open count as no listeners', asy
       const log = new EventLog(database, source)
       registerEventRoutes(routes, {
         log,
-        source,
         clock: systemClock,
         findReader: async () => caller,
       })

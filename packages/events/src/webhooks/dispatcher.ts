@@ -14,19 +14,18 @@ import {
   type Webhook,
   type WebhookStore,
 } from './webhook-store.ts'
-import { resolveHost } from './webhook-urls.ts'
+import { resolveHost, type WebhookConfig } from './webhook-urls.ts'
 
 const pageSize = 50
 const timeoutMs = 10_000
 const maxBodyBytes = 65_536
 const maxAnswerBytes = 1024
 
-interface Dependencies {
+/** What webhooks use. */
+export interface WebhookDependencies extends WebhookConfig {
   store: WebhookStore
   log: EventLog
   clock: Clock
-  /** Private networks that webhooks may reach. */
-  networks: readonly string[]
   logger: Logger
   /** Milliseconds between two polls for new events and due retries. */
   pollMs?: number
@@ -37,11 +36,11 @@ interface Dependencies {
  * work. If a process is killed, at most its running delivery is sent again.
  */
 export class WebhookDispatcher {
-  readonly #parts: Dependencies
+  readonly #parts: WebhookDependencies
   readonly #closing = new AbortController()
   #running: Promise<void> | undefined
 
-  constructor(parts: Dependencies) {
+  constructor(parts: WebhookDependencies) {
     this.#parts = parts
   }
 
@@ -153,7 +152,7 @@ type Target = Pick<Webhook, 'url' | 'secret'>
 export async function sendDelivery(
   webhook: Target,
   event: Event,
-  { clock, networks, closing }: Pick<Dependencies, 'clock' | 'networks'> & { closing: AbortSignal },
+  { clock, networks, closing }: Pick<WebhookDependencies, 'clock' | 'networks'> & { closing: AbortSignal },
 ): Promise<Attempt> {
   const startedAt = clock.now()
   const late = new AbortController()

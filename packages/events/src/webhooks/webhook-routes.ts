@@ -2,8 +2,8 @@ import { type Caller, findExcess, refuse } from '@domains-and-files/auth'
 import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { EventId, exampleId as exampleEvent } from '../event.ts'
-import type { EventLog, EventSource } from '../outbox.ts'
-import type { WebhookDispatcher } from './dispatcher.ts'
+import type { EventSource } from '../outbox.ts'
+import type { WebhookDependencies, WebhookDispatcher } from './dispatcher.ts'
 import {
   type Delivery,
   DeliveryRecord,
@@ -17,15 +17,7 @@ import {
   type WebhookStore,
   webhookNotFound,
 } from './webhook-store.ts'
-import { checkUrl, urlRefused, type WebhookConfig } from './webhook-urls.ts'
-
-interface Dependencies {
-  store: WebhookStore
-  log: EventLog
-  dispatcher: WebhookDispatcher
-  source: EventSource
-  config: WebhookConfig
-}
+import { checkUrl, urlRefused } from './webhook-urls.ts'
 
 const path = '/api/webhooks'
 const AtWebhook = z.strictObject({ id: z.string().meta({ examples: [exampleId] }) })
@@ -96,14 +88,15 @@ const routesOfOne = ({ Changes, Shown }: Schemas) =>
   })
 
 /** The routes of /api/webhooks. */
-export function registerWebhookRoutes(app: App, parts: Dependencies) {
-  const { store, log, source, config } = parts
+export function registerWebhookRoutes(app: App, parts: WebhookDependencies, dispatcher: WebhookDispatcher) {
+  const { store, log } = parts
+  const { source } = log
   const schemas = schemasOf(source)
   const routes = routesOfAll(schemas)
   app.post(path, routes.createWebhook, async (request, reply) => {
     const { body, caller } = request
     refuse(findExcess(caller, body))
-    await checkUrl(body.url, config)
+    await checkUrl(body.url, parts)
     const by = { createdBy: caller.username, position: await log.end() }
     const webhook = await store.create(body, by)
     request.log.info({ webhook: webhook.id }, 'webhook created')
@@ -114,21 +107,24 @@ export function registerWebhookRoutes(app: App, parts: Dependencies) {
     const visible = await findVisible(store, request)
     return listPage('webhooks', visible, request.query, (webhook) => describe(webhook, source))
   })
-  serveWebhook(app, parts, routesOfOne(schemas))
+  serveWebhook(app, parts, dispatcher, routesOfOne(schemas))
 }
 
 function serveWebhook(
   app: App,
-  { store, source, config, dispatcher }: Dependencies,
+  parts: WebhookDependencies,
+  dispatcher: WebhookDispatcher,
   routes: ReturnType<typeof routesOfOne>,
 ) {
+  const { store, log } = parts
+  const { source } = log
   const at = `${path}/:id` as const
   app.get(at, routes.getWebhook, async (request) => describe(await find(store, request), source))
   app.patch(at, routes.updateWebhook, async (request) => {
     const { body } = request
     const webhook = await find(store, request)
     refuse(findExcess(request.caller, { ...webhook, ...body }))
-    if (body.url !== undefined) await checkUrl(body.url, config)
+    if (body.url !== undefined) await checkUrl(body.url, parts)
     return describe(await store.update(webhook.id, body), source)
   })
   app.delete(at, routes.deleteWebhook, async (request) => {

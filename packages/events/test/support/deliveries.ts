@@ -82,7 +82,7 @@ export function openProcess(sql: TestDatabase['sql'], stack: AsyncDisposableStac
   }
   const clock = { now: Date.now, setTimer }
   const networks = ['127.0.0.0/8']
-  const parts = { store, log, clock, networks, logger, pollMs: 20 }
+  const parts = { http: true, networks, store, log, clock, logger, pollMs: 20 }
   const dispatcher = new WebhookDispatcher(parts)
   if (!isIdle) dispatcher.start()
   const endTimeLimits = () => {
