@@ -1,5 +1,4 @@
 export { readmit } from './access-control.ts'
-export type { ApiTokens } from './api-tokens/api-tokens.ts'
 export {
   authMigrations,
   authTables,
@@ -19,7 +18,6 @@ export {
   type Rrset,
   writableTypes,
 } from './limits.ts'
-export type { HashQueue } from './login/password.ts'
 export { type Auth, openAuth } from './open-auth.ts'
 export { auth } from './plugin.ts'
 export {

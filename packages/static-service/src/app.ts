@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { type Auth, auth } from '@domains-and-files/auth'
+import { auth } from '@domains-and-files/auth'
 import { serveEvents } from '@domains-and-files/events'
 import {
   type App,
@@ -7,15 +7,10 @@ import {
   createApp,
   forwardingCheck,
   type HealthReport,
-  type Logger,
-  type Metrics,
   systemClock,
 } from '@domains-and-files/http'
 import packageJson from '../package.json' with { type: 'json' }
-import type { BlobStore } from './blobs/blob-store.ts'
-import type { Compressor } from './blobs/compressor.ts'
-import type { Catalog } from './catalog/catalog.ts'
-import type { Config } from './config.ts'
+import type { Dependencies } from './dependencies.ts'
 import { invalidPath } from './errors.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import { registerAccessRoutes } from './routes/access.ts'
@@ -42,27 +37,13 @@ import { LinkHandler } from './serving/link-handler.ts'
 import { ReadableFiles } from './serving/readable-files.ts'
 import { describeFile } from './serving/served-file.ts'
 import { StaticHandler } from './serving/static-handler.ts'
-import type { AccessRules } from './sharing/access-rules.ts'
 import { Links, linkTokens } from './sharing/links.ts'
-import type { Uploads } from './uploads/uploads.ts'
-
-export interface Dependencies {
-  config: Config
-  auth: Auth
-  catalog: Catalog
-  store: BlobStore
-  uploads: Uploads
-  compressor: Compressor
-  rules: AccessRules
-  metrics: Metrics | undefined
-  log: Logger
-}
 
 /** The app of the static service with all routes, not yet listening. */
 export function buildApp(parts: Dependencies): Promise<App> {
   const { config, log, metrics } = parts
   const { trustProxy, corsOrigin, connections } = config
-  registerMetrics({ ...parts, hashes: parts.auth.hashes })
+  registerMetrics(parts)
   const serving = createServing(parts)
   return createApp(
     {

@@ -1,25 +1,12 @@
-import type { HashQueue } from '@domains-and-files/auth'
 import { type Metrics, registerCounters, registerGauges, registerStorageGauges } from '@domains-and-files/http'
-import type { BlobStore } from './blobs/blob-store.ts'
-import type { Compressor } from './blobs/compressor.ts'
 import type { Bucket, CallCounts } from './blobs/s3/bucket.ts'
 import type { GarbageSweep } from './blobs/s3/garbage-sweep.ts'
-import type { Catalog } from './catalog/catalog.ts'
-import type { Config } from './config.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { LruLoader } from './serving/content-stream.ts'
 
 // Gauges and counters are read on each scrape. No label contains a path or a username.
 
-interface Parts {
-  config: Config
-  metrics: Metrics | undefined
-  catalog: Catalog
-  store: BlobStore
-  compressor: Compressor
-  hashes: HashQueue
-}
-
-export function registerMetrics({ config, metrics, catalog, store, compressor, hashes }: Parts) {
+export function registerMetrics({ config, metrics, auth, catalog, store, compressor }: Dependencies) {
   const totals = () => catalog.status().totals
   registerGauges(metrics, {
     static_files: ['Stored files', () => totals()?.totalFiles ?? Number.NaN],
@@ -30,7 +17,7 @@ export function registerMetrics({ config, metrics, catalog, store, compressor, h
     static_changes_waiting: ['Changes queued for a commit', () => catalog.waitingChanges],
     static_questions_waiting: ['Queries not yet answered by the read worker', () => catalog.waitingQueries],
     static_compressions_waiting: ['Files queued for compression', () => compressor.waiting],
-    auth_hashes_waiting: ['Password hashes queued', () => hashes.pendingCount],
+    auth_hashes_waiting: ['Password hashes queued', () => auth.hashes.pendingCount],
   })
   registerStorageGauges(metrics, config)
 }

@@ -69,12 +69,10 @@ export function makeDummyHash(real: string | undefined): string {
 }
 
 /** Runs password hashes (19 MiB each) two at a time. Callers check `isQueueFull` first. */
-export type HashQueue = LimitFunction
-
-export const createHashQueue = (): HashQueue => pLimit(2)
+export const createHashQueue = () => pLimit(2)
 
 /** 32 hashes are queued at most. */
-export const isQueueFull = (queue: HashQueue) => queue.pendingCount >= 32
+export const isQueueFull = (queue: LimitFunction) => queue.pendingCount >= 32
 
 export function formatPhc({ cost, salt, hash }: Phc): string {
   const parameters = `m=${cost.memory},t=${cost.passes},p=${cost.lanes}`
