@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isCurrent } from '../requests/entity-tags.ts'
-import { noQuery } from '../requests/validation.ts'
+import { hiddenRoute } from '../requests/validation.ts'
 
 // docs/adr/0014-docs-page.md says why this is not @fastify/swagger-ui.
 
@@ -24,14 +24,12 @@ export function serveDocsPage(app: FastifyInstance, title: string) {
     'swagger-ui.css': once('css', () => readFile(`${swaggerFolder()}/swagger-ui.css`)),
     'swagger-ui-bundle.js': once('javascript', () => readFile(`${swaggerFolder()}/swagger-ui-bundle.js`)),
   }
-  const route = {
-    schema: { hide: true, querystring: noQuery },
-    config: { access: 'public' },
-  } as const
   // Relative redirect: a proxy may serve this app under a prefix.
-  app.get('/docs/', route, (_request, reply) => reply.redirect('../docs', 308))
+  app.get('/docs/', hiddenRoute, (_request, reply) => reply.redirect('../docs', 308))
   for (const [name, load] of Object.entries(assets))
-    app.get(name ? `/docs/${name}` : '/docs', route, async (request, reply) => sendAsset(request, reply, await load()))
+    app.get(name ? `/docs/${name}` : '/docs', hiddenRoute, async (request, reply) =>
+      sendAsset(request, reply, await load()),
+    )
 }
 
 function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset) {

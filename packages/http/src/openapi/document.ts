@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { Problem } from '../problem-details.ts'
-import { noQuery } from '../requests/validation.ts'
+import { hiddenRoute } from '../requests/validation.ts'
 import { serveDocsPage } from './docs-page.ts'
 import { toJsonSchemas } from './json-schemas.ts'
 import {
@@ -125,11 +125,7 @@ export function serveOpenapi(app: FastifyInstance, about: About) {
     if (route.schema && !route.schema.hide && route.method !== 'HEAD') routes.push({ ...route })
   })
   let document: object | undefined
-  const route = {
-    schema: { hide: true, querystring: noQuery },
-    config: { access: 'public' },
-  } as const
-  app.get('/openapi.json', route, async () => {
+  app.get('/openapi.json', hiddenRoute, async () => {
     document ??= generateDocument(about, routes)
     return document
   })
@@ -138,8 +134,6 @@ export function serveOpenapi(app: FastifyInstance, about: About) {
 
 /** GET /: to the docs page. */
 export function serveRoot(app: FastifyInstance) {
-  const schema = { hide: true, querystring: noQuery }
-  const route = { schema, config: { access: 'public' } } as const
   // Relative redirect: a proxy may serve this app under a prefix.
-  app.get('/', route, (_request, reply) => reply.redirect('docs'))
+  app.get('/', hiddenRoute, (_request, reply) => reply.redirect('docs'))
 }

@@ -50,7 +50,10 @@ export function validateRequests(app: FastifyInstance) {
   })
 }
 
-export const noQuery = z.strictObject({})
+const noQuery = z.strictObject({})
+
+/** The options of a public route that is not documented. */
+export const hiddenRoute = { schema: { hide: true, querystring: noQuery }, config: { access: 'public' } } as const
 
 /** The faults of a zod error, as JSON pointers and messages in the contract's wording. */
 export function toFaults(error: z.ZodError, place = ''): Fault[] {
