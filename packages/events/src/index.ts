@@ -11,13 +11,7 @@ import { WebhookStore } from './webhooks/webhook-store.ts'
 import type { WebhookConfig } from './webhooks/webhook-urls.ts'
 
 export { appendEvents, type EventSource, type NewEvent, type StoredEvent } from './outbox.ts'
-export {
-  eventMigrations,
-  eventTables,
-  ofTypes,
-  webhookMigrations,
-  webhookTables,
-} from './tables.ts'
+export * from './tables.ts'
 export { webhookSettings } from './webhooks/webhook-urls.ts'
 
 interface Dependencies {

@@ -1,14 +1,7 @@
 export type { Histogram } from '@prometheus-io/client'
 export { type Clock, delay, slices, steadyNow, systemClock, type Timer } from './clock.ts'
 export { type App, type AppOptions, createApp } from './create-app.ts'
-export {
-  bodyTooLarge,
-  type Fault,
-  HttpError,
-  malformedBody,
-  unsupportedMediaType,
-  validationFailed,
-} from './http-error.ts'
+export * from './http-error.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
 export { hasBody } from './limits/connections.ts'
 export { bodyChunks, limitValues, receiveBody, textOf } from './limits/request-bodies.ts'
@@ -25,21 +18,13 @@ export {
 } from './monitoring/metrics.ts'
 export * from './pagination.ts'
 export { databaseProblem, Problem, problemOf, requestProblem } from './problem-details.ts'
-export {
-  includesTag,
-  isCurrent,
-  readIfMatch,
-  readIfNoneMatch,
-  type TagList,
-} from './requests/entity-tags.ts'
+export * from './requests/entity-tags.ts'
 export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
 export type { RawBody, RawResponse, RawRoute } from './requests/raw-route.ts'
 export {
   clientAddressReader,
   forwardingCheck,
   methodNotAllowed,
-  noSuchRoute,
-  type TrustProxy,
 } from './requests/request-head.ts'
 export { describeIssue, parseInput, toFaults, uncheckedJson } from './requests/validation.ts'
 export {
