@@ -143,8 +143,9 @@ function readName(name: string): string {
   return name
 }
 
-function kindOf({ type, pax }: Header): ArchiveEntry['kind'] {
-  if (type === 'directory') return 'directory'
+function kindOf({ name, type, size, pax }: Header): ArchiveEntry['kind'] {
+  // Tars older than POSIX have no type of directories.
+  if (type === 'directory' || (type === 'file' && size === 0 && name.endsWith('/'))) return 'directory'
   const isSparse = Object.keys(pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))
   return (type === 'file' || type === 'contiguous-file') && !isSparse ? 'file' : 'other'
 }
@@ -171,6 +172,7 @@ async function* readZip(file: string): AsyncGenerator<ArchiveEntry> {
       const name = readName(nameOfZip(entry))
       yield { name, kind: kindOfZip(entry), size, content: readZipEntry(zip, entry) }
     }
+    await refuseMoreEntries(file, Number(zip.readEntryCursor))
   } catch (error) {
     throw faultOf(error)
   } finally {
@@ -196,6 +198,13 @@ async function cutPadding(file: string): Promise<void> {
   if (at === -1 || at + endBytes > length) return
   const end = at + endBytes + tail.readUInt16LE(at + endBytes - 2)
   if (end < length && tail.subarray(end).every((byte) => byte === 0)) await handle.truncate(size - length + end)
+}
+
+// The library believes the number of entries, which writers without Zip64 give modulo 65,536. `end`: offset after the last.
+async function refuseMoreEntries(file: string, end: number): Promise<void> {
+  await using handle = await open(file)
+  const { buffer: next } = await handle.read(Buffer.alloc(4), 0, 4, end)
+  if (next.toString('latin1') === 'PK\x01\x02') throw invalidArchive('it has more entries than it counts')
 }
 
 const endBytes = 22

@@ -80,6 +80,12 @@ async function untar(bytes: Buffer): Promise<Record<string, string>> {
   return members
 }
 
+/** A zip whose end record counts so many entries. */
+function counting(entries: number, bytes: Buffer): Buffer {
+  for (const field of [8, 10]) bytes.writeUInt16LE(entries, bytes.length - 22 + field)
+  return bytes
+}
+
 /** As Info-ZIP writes it: bit 11 of the flags is not set (APPNOTE.TXT, 4.4.4). */
 function withoutUtf8Flags(bytes: Buffer): Buffer {
   const clear = (signature: string, flags: number) => {
@@ -204,6 +210,7 @@ describe('PUT /api/trees/{prefix}', () => {
       'zip whose names do not say that they are UTF-8',
       async () => withoutUtf8Flags(await zip(...members.flatMap(plainMember))),
     ],
+    ['tar older than POSIX, whose directories are empty files', async () => tar(...members.map(oldMember))],
     [
       'zip that bsdtar padded',
       async () => Buffer.concat([await zip(...members.flatMap(plainMember)), Buffer.alloc(9000)]),
@@ -240,6 +247,7 @@ describe('PUT /api/trees/{prefix}', () => {
     expect(again.headers.etag).toBe(first.headers.etag)
   })
 
+  const oldMember = ([name, content]: Member): Member => [name, content]
   const plainMember = ([name, content, header]: Member): [string, string][] =>
     header ? [] : [[name.replace('./', ''), String(content)]]
 
@@ -560,6 +568,12 @@ describe('PUT /api/trees/{prefix}', () => {
       ],
       ['gzip in gzip', async () => gzipSync(gzipSync(await two())), 400, 'invalid_archive'],
       ['a cut zip', async () => (await zip(['a', 'A'], ['b', 'B'])).subarray(0, -10), 400, 'invalid_archive'],
+      [
+        'a zip that counts fewer entries',
+        async () => counting(1, await zip(['a', ''], ['b', ''])),
+        400,
+        'invalid_archive',
+      ],
       ['a damaged zip entry', async () => damaged(await zip(['a', 'A'.repeat(50)]), 33), 400, 'invalid_archive'],
       [
         'a wrong checksum of a zip entry',
