@@ -1,12 +1,5 @@
 import { type Fault, HttpError } from '@domains-and-files/http'
-
-/** A record as an error message names it. */
-interface NamedRecord {
-  id: string
-  name: string
-  type: string
-  address: string
-}
+import type { HostRecord } from './dns/record.ts'
 
 // Every failure that a client of this service can get, by name. The codes are the contract; the words may change.
 
@@ -51,12 +44,12 @@ export function dnsNotManaged(domain: string) {
   return new HttpError(409, 'dns_not_managed', detail)
 }
 
-export function recordExists(record: NamedRecord) {
+export function recordExists(record: HostRecord) {
   const detail = `${record.name} ${record.type} ${record.address} is there already, as record ${record.id}`
   return new HttpError(409, 'record_exists', detail)
 }
 
-export function recordConflict(record: Omit<NamedRecord, 'id'>, live: NamedRecord, reason: string) {
+export function recordConflict(record: Omit<HostRecord, 'id'>, live: HostRecord, reason: string) {
   const detail = `${record.name} ${record.type} cannot be beside record ${live.id} (${live.name} ${live.type} ${live.address}): ${reason}`
   return new HttpError(409, 'record_conflict', detail)
 }
@@ -66,7 +59,7 @@ export const revertConflict = (detail: string) =>
 
 export const emailTypeConflict = (detail: string) => new HttpError(409, 'email_type_conflict', detail)
 
-export function unsupportedRecords(records: NamedRecord[]) {
+export function unsupportedRecords(records: HostRecord[]) {
   const detail = `The registrar cannot be sent ${records.map((each) => `${each.name} ${each.type}`).join(', ')}: this write would delete them. Use ?force=true if you mean it`
   return new HttpError(409, 'unsupported_records', detail)
 }

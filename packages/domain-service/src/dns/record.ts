@@ -5,11 +5,19 @@ import { recordTypeOf, recordTypes } from './record-types.ts'
 /** Whether setHosts accepts the type. Rows of other types (SRV made in the panel) can be read, not written. */
 export const isWritable = ({ type }: { type: string }) => recordTypes.includes(type.toUpperCase())
 
-/** One row of a zone as the registrar returned it. Unchanged rows are sent back byte for byte. */
-export interface Row {
+/** A record's name, relative to its domain, and its type. */
+export interface NamedRrset {
   name: string
   type: string
+}
+
+/** Identifies a record of a zone without its id. */
+export interface RecordKey extends NamedRrset {
   address: string
+}
+
+/** One row of a zone as the registrar returned it. Unchanged rows are sent back byte for byte. */
+export interface Row extends RecordKey {
   mxPref: string
   ttl: string
   /** Has the dynamic-DNS flag, which setHosts clears. */
@@ -17,11 +25,8 @@ export interface Row {
 }
 
 /** A record in the API's form: `@` for the apex, targets without their trailing dot, MX preferences on MX only. */
-export interface HostRecord {
+export interface HostRecord extends RecordKey {
   id: string
-  name: string
-  type: string
-  address: string
   ttl: number
   mx_pref?: number
 }
@@ -73,16 +78,10 @@ const toInteger = (text: string, fallback: number) => (/^[0-9]{1,9}$/.test(text)
 export const ownerOf = (name: string) => toAscii(name) ?? name.toLowerCase()
 
 /** A record as a client wrote it. Without `ttl` or `mx_pref`, it takes those of the live record, else the defaults. */
-export interface RecordInput {
-  name: string
-  type: string
-  address: string
+export interface RecordInput extends RecordKey {
   ttl?: number | undefined
   mx_pref?: number | undefined
 }
-
-/** Identifies a record of a zone without its id. */
-export type RecordKey = Pick<RecordInput, 'name' | 'type' | 'address'>
 
 /** A JSON merge patch (RFC 7396) of one record: null resets `ttl` and `mx_pref` to their defaults. */
 export interface RecordPatch {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type HostRecord, ownerOf, parseRow, type Row } from './record.ts'
+import { type HostRecord, type NamedRrset, ownerOf, parseRow, type Row } from './record.ts'
 
 /** A zone as it was read, never mutated. `emailType` is undefined where the registrar's answer has none: unknown. */
 export interface Zone {
@@ -132,9 +132,7 @@ export function withDelta(zone: Zone, delta: Delta): Zone {
 }
 
 /** All records of one name and type. `ttl` is the lowest of theirs. */
-export interface Rrset {
-  name: string
-  type: string
+export interface Rrset extends NamedRrset {
   ttl: number
   values: string[]
   mixed_ttl?: true

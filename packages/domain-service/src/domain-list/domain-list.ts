@@ -1,21 +1,15 @@
 import { domainToUnicode } from 'node:url'
-import { type Clock, delay, type Logger, type Timer } from '@domains-and-files/http'
+import { delay, type Timer } from '@domains-and-files/http'
 import { isOfType, type ListQuery, sortDomains } from '@domains-and-files/registrar-sandbox/protocol'
 import { type Domain, readDomain, toAscii } from '../dns/domain-name.ts'
 import { domainListIncomplete } from '../errors.ts'
-import type { Leases } from '../ledger/replicas/leases.ts'
 import type { DomainEntry } from '../registrar/responses.ts'
-import { ListReader, type ListSource, pageSize } from './list-reader.ts'
-import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
+import { ListReader, pageSize, type ReaderOptions } from './list-reader.ts'
+import type { ListPass, StoredPasses } from './list-store.ts'
 
-interface ListOptions {
-  registrar: ListSource
-  store: DomainListStore
-  leases?: Leases | undefined
+interface ListOptions extends ReaderOptions {
   /** Milliseconds from one reading to the next; longer for a list whose reading takes long. */
   ttlMs: number
-  clock: Clock
-  log: Logger
 }
 
 export interface ListPage {

@@ -12,7 +12,7 @@ export interface ListSource extends Pick<RegistrarClient, 'listDomains' | 'fresh
   quota: Pick<RegistrarClient['quota'], 'waitMs'>
 }
 
-interface ReaderOptions {
+export interface ReaderOptions {
   registrar: ListSource
   store: DomainListStore
   /** Where several processes have the same list: one at a time reads it. */

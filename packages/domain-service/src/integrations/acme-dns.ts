@@ -9,12 +9,11 @@ import type { Dependencies } from '../storage.ts'
 import type { AcmeChallenges } from './acme-challenges.ts'
 import { type HostName, locateHostName } from './host-name.ts'
 import { answerJsonError, anyCase, parseBody } from './json-protocol.ts'
-import { contextOf } from './retrying-writer.ts'
+import { contextOf, writeRoute } from './retrying-writer.ts'
 
 /** The acme-dns protocol, which cert-manager, Caddy, lego and acme.sh speak. */
 export function registerAcmeDnsRoutes(scope: App, challenges: AcmeChallenges, parts: Dependencies) {
-  const options = { schema: { hide: true }, errorHandler: answerJsonError(wordOf) }
-  const update = { ...options, config: { access: 'editor', enforcesRecordLimits: true } } as const
+  const update = { ...writeRoute, errorHandler: answerJsonError(wordOf) }
   scope.post('/integrations/acme-dns/update', update, async (request) => {
     const context = contextOf(request, parts)
     const { subdomain, txt } = parseBody(Update, request.body)
@@ -24,7 +23,7 @@ export function registerAcmeDnsRoutes(scope: App, challenges: AcmeChallenges, pa
     await challenges.present(host, txt, context, { protocol: 'acme-dns', keep: 2 })
     return { txt }
   })
-  const register = { ...options, config: { access: 'editor' } } as const
+  const register = { ...update, config: { access: 'editor' } } as const
   scope.post('/integrations/acme-dns/register', register, async (request, reply) => {
     const registration = await registerName(request, parts)
     return reply.code(201).header('cache-control', 'no-store').send(registration)

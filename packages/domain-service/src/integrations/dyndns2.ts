@@ -3,7 +3,7 @@ import { mayWriteRrset } from '@domains-and-files/auth'
 import { type App, HttpError, requestProblem } from '@domains-and-files/http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { canonicalHostName, type HostName, locateHostName } from './host-name.ts'
-import { contextOf, type IntegrationDependencies, type WriteContext } from './retrying-writer.ts'
+import { contextOf, type IntegrationDependencies, type WriteContext, writeRoute } from './retrying-writer.ts'
 
 interface Update {
   hosts: string[]
@@ -18,11 +18,7 @@ export function registerDyndns2Routes(app: App, parts: IntegrationDependencies) 
     const text = typeof update === 'string' ? update : await answerUpdate(update, contextOf(request, parts), parts)
     return reply.type('text/plain').send(Buffer.from(text))
   }
-  const options = {
-    config: { access: 'editor', enforcesRecordLimits: true },
-    schema: { hide: true },
-    errorHandler: answerText,
-  } as const
+  const options = { ...writeRoute, errorHandler: answerText }
   app.get('/integrations/nic/update', options, handler)
   // Clients fix this path.
   app.get('/nic/update', options, handler)

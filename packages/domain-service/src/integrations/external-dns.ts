@@ -9,7 +9,7 @@ import { recordTypeOf, recordTypes } from '../dns/record-types.ts'
 import { type Rrset, toRrsets } from '../dns/zone.ts'
 import { locateHostName } from './host-name.ts'
 import { anyCase, moveFaults, parseBody } from './json-protocol.ts'
-import { contextOf, type IntegrationDependencies, type WriteContext } from './retrying-writer.ts'
+import { contextOf, type IntegrationDependencies, type WriteContext, writeRoute } from './retrying-writer.ts'
 
 /** The webhook provider of external-dns. */
 export function registerExternalDnsRoutes(scope: App, parts: IntegrationDependencies) {
@@ -23,8 +23,7 @@ export function registerExternalDnsRoutes(scope: App, parts: IntegrationDependen
   scope.get(base, read, negotiate)
   scope.get(`${base}/`, read, negotiate)
   scope.get(`${base}/records`, read, async (request, reply) => send(reply, await webhook.records(request.caller)))
-  const config = { access: 'editor', enforcesRecordLimits: true } as const
-  const write = { ...read, config, bodyLimit: maxChangesBytes }
+  const write = { ...writeRoute, bodyLimit: maxChangesBytes }
   scope.post(`${base}/records`, write, async (request, reply) => {
     await webhook.apply(parseBody(Changes, request.body, { maxValues }), contextOf(request, parts))
     return reply.code(204).send()

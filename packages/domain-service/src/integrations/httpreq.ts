@@ -6,7 +6,7 @@ import type { Dependencies } from '../storage.ts'
 import type { AcmeChallenges } from './acme-challenges.ts'
 import { type HostName, locateHostName } from './host-name.ts'
 import { answerJsonError, anyCase, moveFaults, parseBody } from './json-protocol.ts'
-import { contextOf } from './retrying-writer.ts'
+import { contextOf, writeRoute } from './retrying-writer.ts'
 
 /**
  * The httpreq protocol of lego, which Traefik, acme.sh (`dns_acmeproxy`) and Caddy (`acmeproxy`) speak too: sets and
@@ -33,11 +33,7 @@ export function registerHttpreqRoutes(scope: App, challenges: AcmeChallenges, pa
     return host
   }
 
-  const options = {
-    config: { access: 'editor', enforcesRecordLimits: true },
-    schema: { hide: true },
-    errorHandler: answerJsonError(),
-  } as const
+  const options = { ...writeRoute, errorHandler: answerJsonError() }
   scope.post('/integrations/acme/present', options, serve('present'))
   scope.post('/integrations/acme/cleanup', options, serve('cleanUp'))
 }

@@ -29,6 +29,12 @@ export const contextOf = (request: FastifyRequest, { clock }: Dependencies): Wri
   startedAt: clock.now(),
 })
 
+/** Options of a route that writes; its handler enforces the record limits of tokens. */
+export const writeRoute = {
+  config: { access: 'editor', enforcesRecordLimits: true },
+  schema: { hide: true },
+} as const
+
 /** The parts of the service, and what writes for protocols. */
 export interface IntegrationDependencies extends Dependencies {
   writer: RetryingWriter

@@ -1,8 +1,8 @@
 import type { RecordLimit } from '@domains-and-files/auth'
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-files/persistence'
-import type { NamedRrset, ZoneEdit } from '../dns/edits/zone-edit.ts'
-import type { HostRecord } from '../dns/record.ts'
+import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
+import type { HostRecord, NamedRrset } from '../dns/record.ts'
 import type { Delta, Zone } from '../dns/zone.ts'
 
 /**

@@ -1,6 +1,15 @@
 import { validationFailed } from '@domains-and-files/http'
 import { emailTypeConflict, recordNotFound, revertConflict, tooManyRecords } from '../../errors.ts'
-import { ownerOf, parseRow, type RecordInput, type RecordKey, type Row, toRow, validateName } from '../record.ts'
+import {
+  type NamedRrset,
+  ownerOf,
+  parseRow,
+  type RecordInput,
+  type RecordKey,
+  type Row,
+  toRow,
+  validateName,
+} from '../record.ts'
 import { differenceOf, resolveEmailType, subtract, type Zone } from '../zone.ts'
 import {
   type Candidate,
@@ -17,7 +26,6 @@ import {
 import type {
   BatchEdit,
   EnsureEdit,
-  NamedRrset,
   ReplaceEdit,
   RestoreEdit,
   RevertEdit,
@@ -173,7 +181,7 @@ function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
 function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
   const { present, absent, defaultTtl } = edit
   const { domain } = zone
-  const keyOfInput = (record: RecordInput | RecordKey) => parseRow(toRow(record, domain).row, domain).key
+  const keyOfInput = (record: RecordKey) => parseRow(toRow(record, domain).row, domain).key
   const wanted = new Map(
     present.map((record, index) => [
       keyOfInput(record),

@@ -1,4 +1,5 @@
 import {
+  type NamedRrset,
   ownerOf,
   parseRow,
   type RecordInput,
@@ -15,7 +16,7 @@ export type ZoneEdit =
   | ReplaceEdit
   | BatchEdit
   | SetRrsetEdit
-  | { kind: 'removeRrset'; name: string; type: string }
+  | (NamedRrset & { kind: 'removeRrset' })
   | RestoreEdit
   | RevertEdit
   | EnsureEdit
@@ -40,10 +41,8 @@ export interface BatchEdit {
 }
 
 /** All records of one name and type. The value of an MX record is `10 mx1.example.net`. */
-export interface SetRrsetEdit {
+export interface SetRrsetEdit extends NamedRrset {
   kind: 'setRrset'
-  name: string
-  type: string
   ttl?: number | undefined
   /** Seconds: the TTL of a new RRset; an existing one keeps its own, whatever its values. */
   defaultTtl?: number
@@ -80,22 +79,16 @@ export interface EnsureEdit {
   emailType?: string | undefined
 }
 
-/** A record's name, relative to its domain, and its type. */
-export interface NamedRrset {
-  name: string
-  type: string
-}
-
 /**
  * The RRsets that an edit names, whether or not it changes them: those of its records, and of the live records whose
  * ids it gives. An invalid name is left out, since it names none.
  */
 export function namedRrsets(zone: Zone, edit: ZoneEdit): NamedRrset[] {
   const { domain } = zone
-  const { records = [], ids = [], updates = [] } = namedBy(edit)
+  const { records = [], remove = [], update = [] } = namedBy(edit)
   const live = new Map(zone.rows.map((row) => parseRow(row, domain).record).map((record) => [record.id, record]))
-  const old = [...ids, ...updates.map(({ id }) => id)].flatMap((id) => live.get(id) ?? [])
-  const renamed = updates.flatMap(({ id, patch }) => {
+  const old = [...remove, ...update.map(({ id }) => id)].flatMap((id) => live.get(id) ?? [])
+  const renamed = update.flatMap(({ id, patch }) => {
     const type = live.get(id)?.type
     return type && patch.name !== undefined ? { name: ownerOf(patch.name), type } : []
   })
@@ -106,16 +99,10 @@ export function namedRrsets(zone: Zone, edit: ZoneEdit): NamedRrset[] {
   }))
 }
 
-interface Named {
-  records?: RecordKey[]
-  ids?: string[]
-  updates?: { id: string; patch: RecordPatch }[]
-}
-
-function namedBy(edit: ZoneEdit): Named {
+function namedBy(edit: ZoneEdit): Pick<BatchEdit, 'remove' | 'update'> & { records?: RecordKey[] } {
   switch (edit.kind) {
     case 'batch':
-      return { records: edit.add ?? [], ids: edit.remove ?? [], updates: edit.update ?? [] }
+      return { ...edit, records: edit.add ?? [] }
     case 'setRrset':
     case 'removeRrset':
       return { records: [{ ...edit, address: '' }] }
