@@ -43,7 +43,7 @@ export const dnsCommands: Commands = {
 
   'domains.dns.getEmailForwarding'(params, context) {
     const result = 'DomainEmailForwardingResult'
-    const domain = findNamed(context, params, (Domain) => [element(result, { Domain })])
+    const domain = findNamed(context, params, (Domain) => errors.domainNotFound([element(result, { Domain })]))
     const forwards = domain.forwards.map(({ mailbox, to }) => element('Forward', { mailbox, ForwardTo: to }))
     return [element(result, { Domain: domain.name }, forwards)]
   },
@@ -53,7 +53,7 @@ export const dnsCommands: Commands = {
     const describe = (Domain: string, IsSuccess: boolean) => [
       element('DomainDNSSetEmailForwardingResult', { Domain, IsSuccess }),
     ]
-    const domain = findNamed(context, params, (name) => describe(name, false))
+    const domain = findNamed(context, params, (name) => errors.domainNotFound(describe(name, false)))
     checkEditable(domain, 'hosts')
     checkManaged(domain)
     domain.forwards = params.indexes(['MailBox', 'ForwardTo']).map((number) => ({

@@ -22,15 +22,15 @@ export interface Context {
 /** Commands by their names without `namecheap.`: parameters in, the result out; a refusal is thrown. */
 export type Commands = Record<string, (params: Params, context: Context) => Element[]>
 
-/** The domain named by DomainName. `skeleton`: the result in the error for an unknown domain. */
+/** The domain named by DomainName; throws the refusal for a domain that is not in this account. */
 export function findNamed(
   { account }: Context,
   params: Params,
-  skeleton: (name: string) => Element[] = () => [],
+  unknown: (name: string) => Error = () => errors.domainNotFound(),
 ): Domain {
   const name = params.require('DomainName', errors.domainMissing)
   const domain = account.find(name)
-  if (!domain) throw errors.domainNotFound(skeleton(name))
+  if (!domain) throw unknown(name)
   return domain
 }
 
@@ -77,13 +77,11 @@ export const domainCommands: Commands = {
     }),
   ],
 
-  'domains.getInfo'(params, { account, now }) {
-    const name = params.require('DomainName', errors.domainMissing)
-    const domain = account.find(name)
-    if (!domain) throw unknownInfo()
+  'domains.getInfo'(params, context) {
+    const domain = findNamed(context, params, unknownInfo)
     const isForeign = domain.dns === 'free'
     const attributes = {
-      Status: isForeign ? undefined : readStatus(domain, now()),
+      Status: isForeign ? undefined : readStatus(domain, context.now()),
       ID: domain.id,
       DomainName: domain.name,
       OwnerName: domain.owner,

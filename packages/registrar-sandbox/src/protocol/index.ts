@@ -1,12 +1,5 @@
 export * as errors from './answer.ts'
 export { type Element, type Envelope, element, renderAnswer } from './answer.ts'
-export {
-  isOfType,
-  type ListQuery,
-  listTypes,
-  readListQuery,
-  sortDomains,
-  sortKeys,
-} from './list-query.ts'
-export { Params, readSubmitted, type Submitted } from './parameters.ts'
+export * from './list-query.ts'
+export * from './parameters.ts'
 export * as results from './results.ts'
