@@ -11,7 +11,7 @@ import { parseAst } from 'vitest/node'
 const bounded = new Map([
   [String.raw`/\/+$/`, 'a setting, read once'],
   [
-    String.raw`/^(\*\.)?((?:[\p{L}\p{M}\p{N}_-]+\.)+[\p{L}\p{M}\p{N}-]*\p{L}[\p{L}\p{M}\p{N}-]*)$/u`,
+    String.raw`/^(?:(\*\.)|(?=.+\.))((?:[\p{L}\p{M}\p{N}_-]+\.)*[\p{L}\p{M}\p{N}-]*\p{L}[\p{L}\p{M}\p{N}-]*)$/u`,
     'asked of 255 characters at most',
   ],
 ])
