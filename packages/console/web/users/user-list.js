@@ -13,6 +13,7 @@ import { list } from '../ui/table.js'
  */
 class UserList extends ServiceLists {
   offers = isAdmin
+  #isShared = false
 
   /** @param {Api.ServiceName} service @param {AbortSignal} signal */
   async read(service, signal) {
@@ -26,11 +27,12 @@ class UserList extends ServiceLists {
     }
   }
 
-  /** One, where both services have the same users. */
+  /** One, where both services have the same users. While they are read, one comes before the other: as before. */
   #shown() {
     const [first, second] = this.offered
-    const isShared = first?.items.value && namesOf(first) === namesOf(second ?? first)
-    return first && isShared ? [first] : this.offered
+    if (this.offered.every(({ items }) => !items.isLoading))
+      this.#isShared = first?.items.value !== undefined && namesOf(first) === namesOf(second ?? first)
+    return first && this.#isShared ? [first] : this.offered
   }
 
   template() {

@@ -4,7 +4,7 @@ import type { Flows } from '../tester.ts'
 /** Users: invite, change, remove; one's own password. */
 export const userFlows: Flows = {
   'invites a user, who sets a password, changes it, and is removed': async (tester) => {
-    const { page } = tester
+    const { page, everything } = tester
     await tester.goTo('/users')
     await tester.text('(you)').waitFor()
     await tester.button('New user').click()
@@ -75,8 +75,16 @@ export const userFlows: Flows = {
     await tester.goTo('/users')
     await tester.button('Change nora').click()
     await page.getByLabel('Role').selectOption('viewer')
+    const held = Promise.withResolvers<void>()
+    await page.route(`${everything.files}/api/users?*`, async (route) => {
+      await held.promise
+      await route.continue()
+    })
     await tester.button('Save').click()
     await tester.text('nora changed').waitFor()
+    await page.locator('tr', { hasText: 'nora' }).locator('.chip', { hasText: 'viewer' }).waitFor()
+    assert.equal(await tester.button('New password nora').count(), 1)
+    held.resolve()
     assert.equal((await nora.call('GET', '/api/auth/me')).user.role, 'viewer')
     await tester.button('New password nora').click()
     await tester.checkAccessibility('new password for a user')
