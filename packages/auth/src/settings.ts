@@ -14,7 +14,7 @@ import { updateFile } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { Password } from './login/password.ts'
 import { groupRights } from './oidc/group-rights.ts'
-import { Username } from './users/user.ts'
+import { NewUser } from './users/user.ts'
 
 /** The secret that earlier versions of `.env.example` contained: public, so it is refused everywhere. */
 export const exampleSecret = 'change-me-change-me-change-me-change-me'
@@ -50,7 +50,7 @@ export const authSettings = {
     .optional(),
   TOKEN_TTL: integerSetting(1, 604_800).default(3600),
   USERS_FILE: z.string().optional(),
-  ADMIN_USERNAME: Username.optional(),
+  ADMIN_USERNAME: NewUser.shape.username.optional(),
   ADMIN_PASSWORD: Password.min(1).optional(),
   PASSWORD_LOGIN: booleanSetting.default(true),
   PUBLIC_BASE_URL: urlSetting.transform((url) => url.replace(/\/+$/, '')).optional(),

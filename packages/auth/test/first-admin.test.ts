@@ -164,6 +164,7 @@ test.each([
   [{ TOKEN_TTL: 'soon' }],
   [{ ADMIN_USERNAME: 'a b' }],
   [{ ADMIN_USERNAME: 'a'.repeat(65) }],
+  [{ ADMIN_USERNAME: 'domain-service' }],
   [{ ADMIN_PASSWORD: 'x'.repeat(1025) }],
 ])('the settings %j are refused', (settings) => {
   expect(z.object(authSettings).safeParse(settings).success).toBe(false)

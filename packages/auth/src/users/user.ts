@@ -88,7 +88,10 @@ export const UserList = z.strictObject({
 
 export const NewUser = z
   .strictObject({
-    username: LocalUsername,
+    username: LocalUsername.refine(
+      (text) => text !== 'domain-service',
+      'must not be domain-service, the author of repairs in histories',
+    ),
     role: Role,
     password: Password.optional().describe('without one, the response has an `invite`'),
     ...wantedLimits,

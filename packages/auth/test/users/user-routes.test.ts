@@ -167,6 +167,8 @@ describe.each(forms)('users in %s', (_name, begin) => {
     [{ username: 'petra petra', password: words }, 400, 'validation_failed'],
     [{ username: '.', password: words }, 400, 'validation_failed'],
     [{ username: '..', password: words }, 400, 'validation_failed'],
+    // The author of repairs in the history of domains.
+    [{ username: 'domain-service', password: words }, 400, 'validation_failed'],
     [{ username: 'petra', role: 'root' }, 400, 'validation_failed'],
     [{ username: 'petra', domains: [] }, 400, 'validation_failed'],
     [{ username: 'petra', admin: true }, 400, 'validation_failed'],
