@@ -1251,7 +1251,7 @@ export interface components {
             name?: string;
             /** @description as in the path */
             type?: string;
-            /** @description true: each value keeps its TTL */
+            /** @description true: values that are there keep their TTLs */
             mixed_ttl?: boolean;
         };
         /**

@@ -147,6 +147,29 @@ test('an RRset of mixed TTLs can be sent back as it was read', async () => {
   expect(service.commands()).not.toContain('dns.sethosts')
 })
 
+test('a value that is added to an RRset of mixed TTLs takes the ttl that comes with it', async () => {
+  const other = { ...www, address: '192.0.2.2', ttl: 60 }
+  await using service = await start({ domains: [{ name: 'example.com', emailType: 'NONE', hosts: [www, other] }] })
+  const put = (name: string, values: string[]) =>
+    service.call('PUT', `${rrsets}/${name}/A`, { body: { ttl: 60, mixed_ttl: true, values } })
+
+  const kept = await put('www', ['192.0.2.1', '192.0.2.9'])
+  const created = await put('api', ['192.0.2.8'])
+
+  expect(kept.body).toMatchObject({ ttl: 60, mixed_ttl: true, values: ['192.0.2.1', '192.0.2.9'] })
+  expect(created.body).toMatchObject({ ttl: 60 })
+})
+
+test('a ttl beside mixed_ttl is validated', async () => {
+  await using service = await start({ domains })
+
+  const { status, body } = await service.call('PUT', `${rrsets}/api/A`, {
+    body: { ttl: 5, mixed_ttl: true, values: ['192.0.2.8'] },
+  })
+
+  expect([status, body.errors?.map(({ path }) => path)]).toEqual([400, ['/ttl']])
+})
+
 test.each([
   ['PUT', 'a/SRV', { values: ['x'] }, 400, ['/path/type']],
   ['PUT', 'a/A', { values: ['x'], ttl: 5 }, 400, ['/values/0', '/ttl']],

@@ -137,7 +137,7 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
     if (row) return untouched(row, pointer)
     const fieldPointer = (field: string) =>
       field === 'ttl' ? '/ttl' : ['name', 'type'].includes(field) ? `/path/${field}` : pointer()
-    const candidate = newCandidate(record, zone, fieldPointer, lowestTtl)
+    const candidate = newCandidate({ ...record, ttl: edit.ttl }, zone, fieldPointer, lowestTtl)
     const faults = candidate.faults.map((fault) =>
       isMalformed(record) && fault.path === pointer()
         ? { path: fault.path, message: 'must be such as 10 mx1.example.net' }
@@ -167,7 +167,8 @@ const isMember = (row: Row, { name, type }: NamedRrset, domain: string) =>
 // A malformed value of MX has the preference NaN.
 const isMalformed = ({ mx_pref: preference }: RecordInput) => Number.isNaN(preference)
 
-function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
+function readValues({ name, type, values, isMixed, ...edit }: SetRrsetEdit): RecordInput[] {
+  const ttl = isMixed ? undefined : edit.ttl
   if (values.length === 0) throw validationFailed([{ path: '/values', message: 'must have at least one value' }])
   return values.map((value) => {
     if (type.toUpperCase() !== 'MX') return { name, type, ttl, address: value }

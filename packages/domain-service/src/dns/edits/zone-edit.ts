@@ -44,6 +44,8 @@ export interface BatchEdit {
 export interface SetRrsetEdit extends NamedRrset {
   kind: 'setRrset'
   ttl?: number | undefined
+  /** `ttl` is that of new values; those that are there keep theirs. */
+  isMixed?: boolean | undefined
   /** Seconds: the TTL of a new RRset; an existing one keeps its own, whatever its values. */
   defaultTtl?: number
   values: string[]

@@ -70,7 +70,7 @@ const NewRrset = z
     email_type: EmailType.optional(),
     name: z.string().optional().describe('as in the path'),
     type: z.string().optional().describe('as in the path'),
-    mixed_ttl: z.boolean().optional().describe('true: each value keeps its TTL'),
+    mixed_ttl: z.boolean().optional().describe('true: values that are there keep their TTLs'),
   })
   .meta({ id: 'NewRrset', examples: [{ ttl: 300, values: ['192.0.2.10', '192.0.2.11'] }] })
 
@@ -109,9 +109,8 @@ const routes = operations({
 
 function rrsetOf({ params, body }: RequestOf<typeof routes.setRrset>): ZoneEdit {
   const { name, type } = params
-  const { values, mixed_ttl, email_type: emailType } = body
-  const ttl = mixed_ttl ? undefined : body.ttl
-  return { kind: 'setRrset', name, type, ttl, values, emailType }
+  const { values, ttl, mixed_ttl: isMixed, email_type: emailType } = body
+  return { kind: 'setRrset', name, type, ttl, isMixed, values, emailType }
 }
 
 // A body that was read elsewhere and sent to the wrong path would overwrite another RRset.
