@@ -19,9 +19,8 @@ import { eventSource } from './routes/events.ts'
 import { registerBrowseRoutes } from './routes/files/browse.ts'
 import { registerBulkRoutes } from './routes/files/bulk-changes.ts'
 import { fileDescriber } from './routes/files/file-schema.ts'
-import { createRecordCache, registerFileRoutes } from './routes/files/files.ts'
-import { registerPutRoutes, registerRawBodies } from './routes/files/put-file.ts'
-import { type FileDependencies, UploadLimits } from './routes/files/store-files.ts'
+import { createRecordCache, registerFileRoutes, registerPutFileRoute } from './routes/files/files.ts'
+import { type FileDependencies, registerRawBodies, UploadLimits } from './routes/files/store-files.ts'
 import { registerUploadRoutes } from './routes/files/uploads.ts'
 import { registerChangeRoutes } from './routes/history/changes.ts'
 import { registerHistoryRoutes } from './routes/history/history.ts'
@@ -29,7 +28,7 @@ import { registerVersionRoutes } from './routes/history/versions.ts'
 import { registerLinkRoutes } from './routes/links.ts'
 import { documentStaticRoute } from './routes/static.ts'
 import { registerGetTreeRoute } from './routes/trees/get-tree.ts'
-import { registerPutTreeRoute } from './routes/trees/put-tree.ts'
+import { registerPutTreeRoutes } from './routes/trees/put-tree.ts'
 import { registerResumableRoutes } from './routes/tus/tus-routes.ts'
 import { exposedTusHeaders } from './routes/tus/tus-schemas.ts'
 import { ContentCache } from './serving/content-cache.ts'
@@ -125,8 +124,8 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   registerAccessRoutes(app, rules)
   registerHistoryRoutes(app, files)
   await registerRawBodies(app, (scope) => {
-    registerPutRoutes(scope, files)
-    registerPutTreeRoute(scope, files)
+    registerPutFileRoute(scope, files)
+    registerPutTreeRoutes(scope, files)
   })
   registerLinkRoutes(app, { links, catalog, base })
   documentStaticRoute(app)

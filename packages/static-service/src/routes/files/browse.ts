@@ -89,7 +89,7 @@ export function registerBrowseRoutes(app: App, { catalog, describe }: FileDepend
     const { query } = request
     const list = await catalog.reads.list({ ...query, pageSize: query.page_size })
     return {
-      files: (await describe(list.rows)).map(({ record }) => record),
+      files: await describe(list.rows),
       pagination: {
         ...paginate(query, list.total),
         ...(list.isExact ? {} : { total_is_exact: false as const }),

@@ -5,7 +5,6 @@ import type { CategoryCount as Count } from '../../catalog/reads.ts'
 import type { FileRow } from '../../catalog/tables.ts'
 import { nameOf, urlOf } from '../../files/file-path.ts'
 import { categories } from '../../files/media-type.ts'
-import { etagOf } from '../../rfc9110/conditional-requests.ts'
 import type { AccessRules } from '../../sharing/access-rules.ts'
 import { file, Path, recordTag, Sha256, Size, Username } from '../openapi-examples.ts'
 
@@ -75,13 +74,7 @@ export const FileList = z.object({
   next: Next,
 })
 
-export type DescribeFiles = (rows: FileRow[]) => Promise<DescribedFile[]>
-
-export interface DescribedFile {
-  record: z.infer<typeof FileRecord>
-  /** Lazy: lists need no tag, and hashing costs as much as the rest of a row. */
-  etag: () => string
-}
+export type DescribeFiles = (rows: FileRow[]) => Promise<z.infer<typeof FileRecord>[]>
 
 // The file is already stored, so a failed refresh is no error: uses the last known rules.
 function ignoreUnavailable(error: unknown) {
@@ -93,25 +86,19 @@ export const fileDescriber =
   (rules: AccessRules, base?: string): DescribeFiles =>
   async (rows) => {
     await rules.refresh().catch(ignoreUnavailable)
-    return rows.map((row) => {
-      const isPublic = rules.isPublic(row.path)
-      return {
-        record: {
-          path: row.path,
-          name: nameOf(row.path),
-          category: row.category,
-          content_type: row.contentType,
-          size: row.size,
-          sha256: row.digest,
-          url: urlOf(row.path, base),
-          public: isPublic,
-          uploaded_by: row.uploadedBy,
-          created_at: row.createdAt,
-          updated_at: row.updatedAt,
-        },
-        etag: () => etagOf(row, isPublic),
-      }
-    })
+    return rows.map((row) => ({
+      path: row.path,
+      name: nameOf(row.path),
+      category: row.category,
+      content_type: row.contentType,
+      size: row.size,
+      sha256: row.digest,
+      url: urlOf(row.path, base),
+      public: rules.isPublic(row.path),
+      uploaded_by: row.uploadedBy,
+      created_at: row.createdAt,
+      updated_at: row.updatedAt,
+    }))
   }
 
 export const describeCategory = ({ category, fileCount, totalSize }: Count) => ({

@@ -1,14 +1,23 @@
-import { type App, answers, eachAnswer, isCurrent, operations } from '@domains-and-files/http'
+import { type App, answers, bodyChunks, eachAnswer, isCurrent, operations } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { fileNotFound, preconditionFailed } from '../../errors.ts'
+import * as errors from '../../errors.ts'
+import { checkDigests } from '../../files/content-digest.ts'
 import { hasEncodedSlash, readUrlPath } from '../../files/file-path.ts'
 import { LruLoader } from '../../serving/content-stream.ts'
 import { actorOf } from '../callers.ts'
-import { file, ifMatchHeader, ifNoneMatchHeader, recordTag } from '../openapi-examples.ts'
-import { FileRecord } from './file-schema.ts'
-import { conditionsOf, type FileDependencies } from './store-files.ts'
+import {
+  file,
+  fileTooLarge,
+  ifMatchHeader,
+  ifNoneMatchHeader,
+  recordTag,
+  uploadConditions,
+  uploadErrors,
+} from '../openapi-examples.ts'
+import { FileRecord, storedAnswers } from './file-schema.ts'
+import { conditionsOf, type FileDependencies, onlyFile, rawBody, sendStored, stage, storeFiles } from './store-files.ts'
 
 interface Dependencies extends FileDependencies {
   records: RecordCache
@@ -32,7 +41,7 @@ export function createRecordCache(catalog: Catalog, memoryBytes: number): Record
   return records
 }
 
-export const FilePath = z.object({
+const FilePath = z.object({
   '*': z.string().meta({
     description: 'path of a file, its slashes not percent-encoded',
     examples: [file.path],
@@ -63,16 +72,42 @@ const routes = operations({
     description: 'After the response no GET returns the file.',
     params: FilePath,
     requestHeaders: ifMatchHeader,
-    errors: [preconditionFailed(file.path)],
+    errors: [errors.preconditionFailed(file.path)],
     ...answers(204, 'Deleted'),
+  },
+  putFile: {
+    access: 'editor',
+    summary: 'Store the request body as a file',
+    description:
+      'The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The ETag of the response is that of the record; If-Match also accepts the quoted `sha256`.',
+    params: FilePath,
+    requestHeaders: {
+      ...uploadConditions,
+      'content-digest': {
+        description: 'SHA-256 of the body (RFC 9530), checked before anything is stored',
+        example: `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
+      },
+    },
+    errors: [
+      ...uploadErrors,
+      errors.encodedSlash('notes/hello.txt'),
+      errors.digestMismatch('Content-Digest'),
+      errors.partialPut(),
+      errors.contentCodingNotSupported(),
+      fileTooLarge,
+    ],
+    ...storedAnswers,
+    consumes: ['application/octet-stream'],
+    body: rawBody('Hello, files\n'),
   },
 })
 
 export function registerFileRoutes(app: App, { catalog, describe, records }: Dependencies) {
   async function read(path: string): Promise<CachedRecord | undefined> {
     const row = await catalog.find(path)
-    const [found] = row ? await describe([row]) : []
-    return found && { etag: found.etag(), json: JSON.stringify(found.record) }
+    if (!row) return undefined
+    const { record, etag } = onlyFile({ rows: [row], records: await describe([row]) })
+    return { etag, json: JSON.stringify(record) }
   }
   app.get(
     '/api/files/*',
@@ -92,7 +127,7 @@ export function registerFileRoutes(app: App, { catalog, describe, records }: Dep
       // Not cached where other processes may change it.
       const load = () => read(path)
       const record = await (catalog.isExclusive ? records.get(path, load) : load())
-      if (!record) throw fileNotFound(path)
+      if (!record) throw errors.fileNotFound(path)
       return sendRecord(request, reply, record)
     },
   )
@@ -100,5 +135,27 @@ export function registerFileRoutes(app: App, { catalog, describe, records }: Dep
     const path = readUrlPath(request.url, request.params['*'])
     const conditions = conditionsOf(request.headers)
     await catalog.writes.remove({ paths: [path], conditions, actor: actorOf(request) })
+  })
+}
+
+/** PUT of a file, in the scope of `registerRawBodies`. */
+export function registerPutFileRoute(app: App, dependencies: FileDependencies) {
+  const { store, limits } = dependencies
+  app.put('/api/files/*', routes.putFile, async (request, reply) => {
+    const { headers, url } = request
+    const path = readUrlPath(url, request.params['*'])
+    // Validates the headers before the first byte of the body.
+    if (headers['content-range'] !== undefined) throw errors.partialPut()
+    const digests = checkDigests(headers)
+    await limits.checkTarget(path, conditionsOf(headers))
+    await limits.checkLength(path, headers)
+    const check = limits.meter(path)
+    await using draft = store.draft()
+    await stage(bodyChunks(request.raw), draft, (chunk) => {
+      digests.update(chunk)
+      return check(chunk)
+    })
+    digests.end()
+    return sendStored(reply, await storeFiles(request, [{ path, draft }], dependencies))
   })
 }

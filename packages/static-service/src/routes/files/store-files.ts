@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { readmit } from '@domains-and-files/auth'
-import { readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
+import { type App, readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { StagedBlob } from '../../blobs/staging-file.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
@@ -10,10 +11,10 @@ import type { Config } from '../../config.ts'
 import * as errors from '../../errors.ts'
 import { encodePath, nameOf } from '../../files/file-path.ts'
 import { categoryOf, contentTypeOf, typeByName } from '../../files/media-type.ts'
-import { type Conditions, holds, mustBeNew, readHttpDate } from '../../rfc9110/conditional-requests.ts'
+import { type Conditions, etagOf, holds, mustBeNew, readHttpDate } from '../../rfc9110/conditional-requests.ts'
 import type { ContentCache } from '../../serving/content-cache.ts'
 import { actorOf, requirePath } from '../callers.ts'
-import type { DescribedFile, DescribeFiles } from './file-schema.ts'
+import type { DescribeFiles } from './file-schema.ts'
 
 /** Preconditions of a request on the stored file (RFC 9110, 13.1). A malformed date is ignored (13.1.4). */
 export function conditionsOf(headers: IncomingHttpHeaders): Conditions {
@@ -26,16 +27,27 @@ export function conditionsOf(headers: IncomingHttpHeaders): Conditions {
   }
 }
 
+/** Routes whose handlers read bodies of any content type, but without a content coding, themselves. */
+export async function registerRawBodies(app: App, register: (scope: App) => void) {
+  await app.register(async (scope) => {
+    scope.addHook('preParsing', async ({ headers }) => {
+      refuseContentCoding(headers)
+      // Ignored, also where it is malformed: the framework would refuse it.
+      delete headers['content-type']
+    })
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+    register(scope)
+  })
+}
+
+/** The schema of a body that its handler reads. */
+export const rawBody = (example: string) => z.any().meta({ type: 'string', format: 'binary', examples: [example] })
+
 /** @throws {HttpError} `unsupported_media_type` for a body that would have to be decoded to be stored. */
 export function refuseContentCoding({ 'content-encoding': coding }: IncomingHttpHeaders): void {
   if (coding !== undefined && coding.toLowerCase() !== 'identity') throw errors.contentCodingNotSupported()
 }
-
-/**
- * Takes the size of each chunk; a promise where the next chunk has to wait for a check.
- * @throws {HttpError} `file_too_large` or `quota_exceeded`.
- */
-export type SizeMeter = (bytes: number) => Promise<void> | undefined
 
 interface Limits {
   catalog: Pick<Catalog, 'findTarget' | 'readQuota'>
@@ -90,12 +102,15 @@ export class UploadLimits {
     await this.checkQuota(path, Number(length))
   }
 
-  /** Counts the bytes of one file as they arrive; the path is undefined while it is unknown. */
-  meter(path: string | undefined): SizeMeter {
+  /**
+   * Limits the bytes of one file as they arrive, for `stage`; the path is undefined while it is unknown.
+   * @throws {HttpError} `file_too_large` or `quota_exceeded`.
+   */
+  meter(path: string | undefined): ChunkCheck {
     let total = 0
     let nextCheck = quotaCheckBytes
-    return (bytes) => {
-      total += bytes
+    return ({ length }) => {
+      total += length
       this.checkSize(total)
       if (path === undefined || total < nextCheck) return undefined
       nextCheck = total + quotaCheckBytes
@@ -107,16 +122,14 @@ export class UploadLimits {
 // Not per chunk: the check reads the catalog.
 const quotaCheckBytes = 1_048_576
 
-/** Stages arriving bytes, whose size the meter limits. `onChunk` is called before a chunk is written. */
-export async function stage(
-  chunks: AsyncIterable<Buffer>,
-  draft: StagedBlob,
-  { count, onChunk }: { count: SizeMeter; onChunk?: (chunk: Buffer) => void },
-): Promise<void> {
+/** Returns a promise where the chunk has to wait for the check. */
+type ChunkCheck = (chunk: Buffer) => Promise<void> | undefined
+
+/** Stages arriving bytes, each chunk after its check. */
+export async function stage(chunks: AsyncIterable<Buffer>, draft: StagedBlob, check: ChunkCheck): Promise<void> {
   for await (const chunk of chunks) {
-    const isChecked = count(chunk.length)
+    const isChecked = check(chunk)
     if (isChecked) await isChecked
-    onChunk?.(chunk)
     await draft.write(chunk)
   }
   await draft.seal()
@@ -134,11 +147,6 @@ export interface FileDependencies {
   describe: DescribeFiles
   /** Called with each file after it was stored. */
   onStored: (row: FileRow) => void
-}
-
-interface StoredFiles {
-  stored: DescribedFile[]
-  wasNew: boolean
 }
 
 /** An arrived blob, and its target path. */
@@ -174,7 +182,7 @@ export async function storeFiles(
   arrivals: Arrival[],
   { catalog, describe, onStored }: Pick<FileDependencies, 'catalog' | 'describe' | 'onStored'>,
   conditions = conditionsOf(request.headers),
-): Promise<StoredFiles> {
+) {
   const caller = await readmit(request)
   for (const { path } of arrivals) requirePath(caller, path)
   const files = await keepFiles(arrivals, caller.username)
@@ -182,18 +190,24 @@ export async function storeFiles(
   const { rows, wasNew } = await catalog.writes.put({ files, conditions, actor })
   for (const { draft } of arrivals) draft.isReferenced = true
   for (const row of rows) onStored(row)
-  return { stored: await describe(rows), wasNew }
+  return { rows, records: await describe(rows), wasNew }
+}
+
+type StoredFiles = Awaited<ReturnType<typeof storeFiles>>
+
+/** The record of one stored file, and its entity tag. */
+export function onlyFile({ rows: [row], records: [record] }: Omit<StoredFiles, 'wasNew'>) {
+  if (!row || !record) throw new Error('the catalog returned no row')
+  return { record, etag: etagOf(row, record.public) }
 }
 
 /** Answers the upload of one file. */
-export function sendStored(reply: FastifyReply, { stored, wasNew }: StoredFiles) {
-  const [file] = stored
-  if (!file) throw new Error('the catalog returned no row')
+export function sendStored(reply: FastifyReply, stored: StoredFiles) {
+  const { record, etag } = onlyFile(stored)
   return reply
-    .code(wasNew ? 201 : 200)
-    .header('location', `/api/files/${encodePath(file.record.path)}`)
-    .header('etag', file.etag())
-    .send(file.record)
+    .code(stored.wasNew ? 201 : 200)
+    .headers({ location: `/api/files/${encodePath(record.path)}`, etag })
+    .send(record)
 }
 
 /** @throws {HttpError} `duplicate_path`. */

@@ -96,8 +96,8 @@ export async function registerUploadRoutes(app: App, dependencies: FileDependenc
     )
     const batch = { field: 'files', maxFiles, pathOf: batchPath }
     scope.post('/api/files/upload/batch', routes.uploadFiles, async (request) => {
-      const { stored } = await storeForm(request, batch, dependencies)
-      return { files: stored.map(({ record }) => record) }
+      const { records: files } = await storeForm(request, batch, dependencies)
+      return { files }
     })
   })
 }
@@ -202,11 +202,13 @@ class UploadForm {
     const path = this.#path && name !== '' ? pathOf(name, this.#path) : undefined
     if (path !== undefined) await this.#admit(path)
     const { store, limits, drafts } = this.#dependencies
-    const count = limits.meter(maxFiles === 1 ? path : undefined)
+    const check = limits.meter(maxFiles === 1 ? path : undefined)
     const draft = drafts.use(store.draft())
     this.#files.push({ name, path, draft })
-    const onChunk = (chunk: Buffer) => this.#limitRefused(chunk.length)
-    await stage(file, draft, { count, ...(this.#strays.length > 0 && { onChunk }) })
+    await stage(file, draft, (chunk) => {
+      if (this.#strays.length > 0) this.#limitRefused(chunk.length)
+      return check(chunk)
+    })
   }
 
   /** Refuses a file before its bytes arrive. Without a look-up if they are few: the transaction makes it in any case. */

@@ -166,10 +166,7 @@ export function registerHistoryRoutes(app: App, { catalog, cache, describe }: Fi
     const { page_size: pageSize, prefix: directory, ...query } = request.query
     const { changeId: change } = await requireVersion(catalog, request.params.version)
     const found = await catalog.reads.listAt({ ...query, pageSize, directory, change })
-    return {
-      files: (await describe(found.rows)).map(({ record }) => record),
-      ...pageOf(request, reply, found),
-    }
+    return { files: await describe(found.rows), ...pageOf(request, reply, found) }
   })
   app.get('/api/versions/:version/diff', routes.compareVersions, async (request, reply) => {
     const { page, page_size: pageSize, after, prefix: directory, to: name } = request.query

@@ -4,6 +4,7 @@ import {
   answers,
   bodyChunks,
   booleanQuery,
+  eachAnswer,
   malformedBody,
   operations,
   parseInput,
@@ -17,12 +18,12 @@ import type { TreeSource } from '../../catalog/changes/tree-changes.ts'
 import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
 import { actorOf, requireWrittenDirectory } from '../callers.ts'
-import { conditionsOf, type FileDependencies } from '../files/store-files.ts'
+import { conditionsOf, type FileDependencies, rawBody, stage } from '../files/store-files.ts'
 import { Change, describeChange } from '../history/changes.ts'
 import { NewVersion } from '../history/versions.ts'
-import { file } from '../openapi-examples.ts'
+import { file, fileTooLarge } from '../openapi-examples.ts'
 import { At, atErrors, readTreePath, TreePath, treePathErrors, treeTag } from './get-tree.ts'
-import { TreeArrivals } from './receive-tree.ts'
+import { Digest, TreeArrivals } from './receive-tree.ts'
 
 const TreeQuery = z
   .strictObject({
@@ -83,28 +84,56 @@ const routes = operations({
       errors.quotaExceeded(10_737_418_240),
     ],
     consumes: ['application/x-tar', 'application/gzip', 'application/zstd', 'application/zip', 'application/json'],
-    body: z.any().meta({
-      type: 'string',
-      format: 'binary',
-      examples: ['{ "from": "previews/pr-12/" }'],
-    }),
+    body: rawBody('{ "from": "previews/pr-12/" }'),
     ...answers(200, 'The tree is what the body is', TreeResult, treeTag),
+  },
+  putContent: {
+    folders: 'none',
+    summary: 'Store a content that a manifest is going to name',
+    description:
+      'It is kept for a day without a file, for manifests of the same caller. The body is the content, of any type.',
+    params: z.object({ sha256: Digest.meta({ description: 'SHA-256 of the body', examples: [file.sha256] }) }),
+    errors: [
+      errors.digestMismatch('its name'),
+      fileTooLarge,
+      errors.contentCodingNotSupported(),
+      errors.insufficientStorage(),
+      errors.quotaExceeded(10_737_418_240),
+    ],
+    consumes: ['application/octet-stream'],
+    body: rawBody('Hello, files\n'),
+    ...eachAnswer({ 201: { description: 'Stored' }, 204: { description: 'It was stored already' } }),
   },
 })
 
-/** Route PUT /api/trees/{prefix}, in the scope of `registerRawBodies`. */
-export function registerPutTreeRoute(app: App, dependencies: FileDependencies) {
+// A content replaces no file.
+const noPath = ''
+
+/** PUT of trees and contents, in the scope of `registerRawBodies`. */
+export function registerPutTreeRoutes(app: App, dependencies: FileDependencies) {
+  const { store, catalog, limits } = dependencies
+  app.put('/api/contents/:sha256', routes.putContent, async (request, reply) => {
+    await limits.checkLength(noPath, request.headers)
+    await using draft = store.draft()
+    await stage(bodyChunks(request.raw), draft, limits.meter(noPath))
+    const content = await draft.keep()
+    if (content.digest !== request.params.sha256) throw errors.digestMismatch('its name')
+    const caller = await readmit(request)
+    const known = await catalog.reads.contentSizes({ ...caller, digests: [content.digest] })
+    await catalog.writes.keepContents({ contents: [content], callerId: caller.id, isLimited: true })
+    return reply.code(known.size > 0 ? 204 : 201).send(undefined)
+  })
   app.put('/api/trees/*', routes.putTree, async (request, reply) => {
     const directory = readTreePath(request)
     const { caller } = request
     await using arrivals = new TreeArrivals({ ...dependencies, caller, directory })
-    const { source, bytes } = await receive(request, arrivals, dependencies.catalog)
+    const { source, bytes } = await receive(request, arrivals, catalog)
     await readmit(request)
     const { mode, version, changelog, dry_run: isDryRun } = request.query
     const actor = actorOf(request)
     const { by: createdBy, requestId } = actor
     const { ifMatch, ifNoneMatch } = conditionsOf(request.headers)
-    const { rows, etag, change, ...counts } = await dependencies.catalog.writes.replaceTree({
+    const { rows, etag, change, ...counts } = await catalog.writes.replaceTree({
       actor,
       directory,
       source,

@@ -204,11 +204,10 @@ export async function detectType(store: BlobStore, name: string, digest: string)
 
 const Manifest = z.strictObject({ files: z.custom<object>(isObject, 'must be an object') })
 
+export const Digest = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hex digits in lower case')
+
 // GET of a tree names the sizes, too.
-const ManifestFile = z.strictObject({
-  sha256: z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hex digits in lower case'),
-  size: z.unknown().optional(),
-})
+const ManifestFile = z.strictObject({ sha256: Digest, size: z.unknown().optional() })
 
 // Not as a record, of which zod drops the key `__proto__`. Lazy: the caller stops at too many files.
 function* digestsOf(body: object): Generator<{ name: string; digest: string }> {

@@ -4,8 +4,7 @@ import * as errors from '../../errors.ts'
 import { encodePath } from '../../files/file-path.ts'
 import type { Upload, Uploads, UploadWriter } from '../../uploads/uploads.ts'
 import { requirePath } from '../callers.ts'
-import { registerRawBodies } from '../files/put-file.ts'
-import { type FileDependencies, storeFiles } from '../files/store-files.ts'
+import { type FileDependencies, onlyFile, registerRawBodies, storeFiles } from '../files/store-files.ts'
 import * as tus from './tus-schemas.ts'
 
 type Dependencies = FileDependencies & { uploads: Uploads }
@@ -154,21 +153,20 @@ async function publish(exchange: Exchange, writer: UploadWriter) {
   const isStored = row?.digest === draft.hash?.digest && row?.uploadedBy === owner
   // A retry may come under another condition than the one that failed.
   const conditions = 'if-match' in request.headers ? undefined : tus.readMetadata(metadata).conditions
-  const { stored } = isStored
-    ? { stored: await describe([row]) }
+  const stored = isStored
+    ? { rows: [row], records: await describe([row]) }
     : await storeFiles(request, [{ path, draft }], exchange, conditions).catch(async (error) => {
         if (error instanceof HttpError && error.status !== 503) await writer.record({ tried: 0 })
         throw error
       })
-  for (const file of stored) {
-    const ended = writer.end({
-      'content-location': `/api/files/${encodePath(path)}`,
-      etag: file.etag(),
-      'repr-digest': `sha-256=:${Buffer.from(file.record.sha256, 'hex').toString('base64')}:`,
-    })
-    // The file is stored all the same. A repetition of the request finds it.
-    await ended.catch((err) => request.log.warn({ err }, 'end of an upload not recorded'))
-  }
+  const { record, etag } = onlyFile(stored)
+  const ended = writer.end({
+    'content-location': `/api/files/${encodePath(path)}`,
+    etag,
+    'repr-digest': `sha-256=:${Buffer.from(record.sha256, 'hex').toString('base64')}:`,
+  })
+  // The file is stored all the same. A repetition of the request finds it.
+  await ended.catch((err) => request.log.warn({ err }, 'end of an upload not recorded'))
 }
 
 const isWhole = ({ size, length }: Upload) => size === length

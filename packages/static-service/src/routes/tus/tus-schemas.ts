@@ -5,7 +5,7 @@ import { answers, type HeaderDoc } from '@domains-and-files/http'
 import { z } from 'zod'
 import * as errors from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
-import { conditionsOf } from '../files/store-files.ts'
+import { conditionsOf, rawBody } from '../files/store-files.ts'
 import { file, uploadErrors } from '../openapi-examples.ts'
 
 /** A header of tus 1.0.0 with a number of bytes. @throws {HttpError} `malformed_request`. */
@@ -106,7 +106,7 @@ export const methodSchemas = {
       'The request that completes the file stores it, and responds with its `Content-Location`, `ETag` and `Repr-Digest`. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.',
     ...shared,
     consumes: ['application/offset+octet-stream'],
-    body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
+    body: rawBody('Hello, files\n'),
     ...answers(204, 'The bytes are durable', z.undefined(), headers),
   },
   DELETE: {
