@@ -1,6 +1,6 @@
 import { allowsPath, type Rights } from '@domains-and-files/auth'
 import type { EventSource } from '@domains-and-files/events'
-import type { FilesChanged } from '../catalog/changes/change-entry.ts'
+import type { FilesChanged } from '../catalog/changes/stored-rows.ts'
 import type { VersionRow } from '../catalog/tables.ts'
 import type { Link } from '../sharing/links.ts'
 import { describeChange } from './history/changes.ts'

@@ -1,4 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { appendEvents, ofTypes } from '@domains-and-files/events'
 import { HttpError } from '@domains-and-files/http'
 import { list, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 
@@ -127,6 +128,21 @@ export class Links {
     const ids = list(used.map(({ id }) => id))
     await this.#database.run(sql`update ${table} set used_up_at = null where id in (${ids})`)
   }
+}
+
+/** Records an event per used-up link, once: skips known ones, as a process may crash before it marks them as recorded. */
+export async function recordUsedUp({ transaction }: { transaction: SqlTransaction }, links: Link[]): Promise<void> {
+  const type = 'link.used_up'
+  const texts = list(links.map((link) => JSON.stringify(link)))
+  const known = await transaction.all<{ data: string }>(
+    sql`select data from ${name('events')} where ${ofTypes([type])} and data in (${texts})`,
+  )
+  const ids = new Set(known.map(({ data }) => (JSON.parse(data) as Link).id)) // As stored below.
+  const added = links.filter(({ id }) => !ids.has(id))
+  await appendEvents(
+    transaction,
+    added.map((data) => ({ type, data })),
+  )
 }
 
 const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')

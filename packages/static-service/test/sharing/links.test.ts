@@ -1,7 +1,10 @@
-import { SqliteSql } from '@domains-and-files/persistence'
-import { expect, test } from 'vitest'
-import { Links } from '../../src/sharing/links.ts'
+import { join } from 'node:path'
+import { eventMigrations } from '@domains-and-files/events'
+import { name, SqliteSql, sql } from '@domains-and-files/persistence'
+import { expect, onTestFinished, test } from 'vitest'
+import { Links, recordUsedUp } from '../../src/sharing/links.ts'
 import { sharingTables } from '../../src/sharing/tables.ts'
+import { makeFolder } from '../support/catalogs.ts'
 
 function begin() {
   let now = 1_000_000
@@ -94,4 +97,26 @@ test('a user has at most 1000 links, of which expired ones do not count', async 
   await expect(create(null)).rejects.toMatchObject({ code: 'too_many_links' })
   pass(60_000)
   expect((await create(null)).token).toBeDefined()
+})
+
+test('a link that is used up is an event once, although a process ended before it remembered that', async () => {
+  const file = join(makeFolder(), 'events.sqlite')
+  const database = new SqliteSql({ file, migrations: eventMigrations, now: Date.now })
+  onTestFinished(() => database.close())
+  const links = ['one', 'other'].map((id) => ({
+    id,
+    path: 'docs/1.txt',
+    name: null,
+    maker: 'user:editor',
+    by: 'editor',
+    createdAt: 1,
+    expiresAt: 2,
+    downloadsLeft: 0,
+  }))
+
+  for (const used of [links.slice(0, 1), links, links])
+    await database.transaction((transaction) => recordUsedUp({ transaction }, used))
+
+  const events = await database.all<{ data: string }>(sql`select data from ${name('events')} order by id`)
+  expect(events.map(({ data }) => JSON.parse(data))).toEqual(links)
 })

@@ -1,10 +1,10 @@
 import { HttpError } from '@domains-and-files/http'
 import { DatabaseFullError, dialect, now, type Sql, sql } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
+import { recordUsedUp } from '../../sharing/links.ts'
 import { commitEach, type Outcome } from '../../sqlite/worker-commits.ts'
 import { importRows } from '../archive.ts'
 import { recordVersion } from '../versions.ts'
-import { recordUsedUp } from './change-entry.ts'
 import { abandon, begin, changeBelow, continueChange, rehearse } from './directory-changes.ts'
 import { moveFiles, put, remove } from './file-changes.ts'
 import type { CatalogOptions, Group, HistoryRules, SliceLimits } from './group.ts'
@@ -143,18 +143,21 @@ export class ChangeGroups {
       // A separate statement: the next ones must see the commits of the previous lock holder.
       const locked = await transaction.get<{ nowMs: number }>(lockCatalog)
       if (!locked) throw new Error('a query without a table has no row')
+      const table = new LoadedFiles({ clock: new Date(locked.nowMs).toISOString(), quota })
       const group: Group = {
         transaction,
         contents,
         nowMs: locked.nowMs,
         keeps,
-        table: new LoadedFiles({ clock: new Date(locked.nowMs).toISOString(), quota }),
+        table,
         rules: { ...this.#rules, sliceFiles: this.#sliceFiles },
         changed: [],
       }
       const outcomes = await applyAll(group, commands)
       await writeChanges(group)
-      if (group.changed.length > 0) await dropExcess(group)
+      // The quota is for past files, too; commands have checked the current ones alone.
+      const { storedSize, pastSize } = table.counts
+      if (group.changed.length > 0 && storedSize + pastSize > table.quota) await dropExcess(group)
       return { outcomes, group }
     })
     effects.changed = effects.changed.concat(group.changed)

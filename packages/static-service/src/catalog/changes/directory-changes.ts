@@ -4,10 +4,10 @@ import { directoryNotFound, moveIntoItself } from '../../errors.ts'
 import { readEntry } from '../history/change-log.ts'
 import { below, selected } from '../records.ts'
 import { type StoredFile, storedColumns } from '../tables.ts'
-import { type ChangeCause, fileEventOf } from './change-entry.ts'
+import type { ChangeCause } from './change-entry.ts'
 import { type DirectoryMove, exchange, isIntoItself, movedPath, relocate } from './file-changes.ts'
 import type { Group, Removed } from './group.ts'
-import { loadFiles, writeChanges } from './stored-rows.ts'
+import { fileEventOf, loadFiles, writeChanges } from './stored-rows.ts'
 
 /** A change of all files below a directory, in one transaction or in slices. */
 export interface DirectoryChange extends Omit<DirectoryMove, 'to'> {

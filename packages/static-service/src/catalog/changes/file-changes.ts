@@ -1,11 +1,10 @@
 import * as errors from '../../errors.ts'
 import { readPath } from '../../files/file-path.ts'
-import type { Category } from '../../files/media-type.ts'
 import { type Conditions, holds, mustBeNew } from '../../rfc9110/conditional-requests.ts'
 import type { FileRow, NewFile, StoredFile } from '../tables.ts'
-import { type Actor, dateFor, nobody } from './change-entry.ts'
+import { type Actor, nobody } from './change-entry.ts'
 import type { Removed } from './group.ts'
-import { type LoadedFiles, rowOf } from './loaded-files.ts'
+import { dateFor, type LoadedFiles, rowOf } from './loaded-files.ts'
 
 // Changes of files in memory. If one throws, the caller must undo its row changes.
 
@@ -31,7 +30,7 @@ export function put(
   })
   const rows = exchange(table, [], files)
   if (unmet.length > 0) throw (mustBeNew(conditions) ? errors.fileExists : errors.preconditionFailed)(...unmet)
-  if (quota !== undefined && table.counts.storedSize > quota) throw errors.quotaExceeded(quota)
+  if (table.counts.storedSize > quota) throw errors.quotaExceeded(quota)
   table.accept({ ...actor, action: 'upload' })
   return { rows, wasNew: before.every((row) => row === undefined) }
 }
@@ -75,13 +74,8 @@ export function remove(
   return { files: paths.length, bytesFreed }
 }
 
-interface Replacement {
-  before: StoredFile[]
-  files: StoringFile[]
-}
-
 /** Stores these files except unchanged ones, and ends the other files of `before`. @throws {HttpError} */
-export function replaceFiles(table: LoadedFiles, { before, files }: Replacement) {
+export function replaceFiles(table: LoadedFiles, { before, files }: { before: StoredFile[]; files: StoringFile[] }) {
   const { quota } = table
   const { storedSize } = table.counts
   const wanted = new Set(files.map(({ path }) => path))
@@ -89,7 +83,7 @@ export function replaceFiles(table: LoadedFiles, { before, files }: Replacement)
   const differing = files.filter(({ path, digest }) => table.files.get(path)?.digest !== digest)
   const replaced = differing.filter(({ path }) => table.files.get(path) !== undefined).length
   const rows = exchange(table, ended, differing)
-  if (quota !== undefined && table.counts.storedSize > Math.max(quota, storedSize)) throw errors.quotaExceeded(quota)
+  if (table.counts.storedSize > Math.max(quota, storedSize)) throw errors.quotaExceeded(quota)
   const counts = { replaced, removed: ended.length, added: rows.length - replaced }
   return { ...counts, unchanged: files.length - rows.length, rows }
 }
@@ -101,12 +95,16 @@ function findAll(table: LoadedFiles, paths: string[]): StoredFile[] {
   return paths.flatMap((path) => table.files.get(path) ?? [])
 }
 
-export interface FileMove {
+/** Of a file; or of all files from one directory to another, where the root is empty. */
+export interface DirectoryMove {
   from: string
   to: string
   overwrite: boolean
+}
+
+export interface FileMove extends DirectoryMove {
   /** Type under the new name, derived from `digest`. */
-  type?: { digest: string; contentType: string; category: Category } | undefined
+  type?: Pick<FileRow, 'digest' | 'contentType' | 'category'> | undefined
 }
 
 /**
@@ -131,14 +129,8 @@ export function moveFiles(
   return moving.length
 }
 
-interface Relocation {
-  row: StoredFile
-  file: FileRow
-  overwrite: boolean
-}
-
-/** Moves files. @throws {HttpError} */
-export function relocate(table: LoadedFiles, moving: Relocation[]): void {
+/** Gives each row its new path. @throws {HttpError} */
+export function relocate(table: LoadedFiles, moving: { row: StoredFile; file: FileRow; overwrite: boolean }[]): void {
   const leaving = new Set(moving.map(({ row }) => row.path))
   const existing = moving.flatMap(({ file: { path }, overwrite }) =>
     overwrite || leaving.has(path) || !table.files.get(path) ? [] : path,
@@ -148,13 +140,6 @@ export function relocate(table: LoadedFiles, moving: Relocation[]): void {
   const rows = moving.map(({ row }) => row)
   const files = moving.map(({ file }) => file)
   exchange(table, rows, files)
-}
-
-/** From one directory to another; the root is empty. */
-export interface DirectoryMove {
-  from: string
-  to: string
-  overwrite: boolean
 }
 
 type Below = Pick<DirectoryMove, 'from' | 'to'>

@@ -1,14 +1,7 @@
 import type { StoredBlob } from '../../blobs/integrity.ts'
 import { parentOf } from '../../files/file-path.ts'
 import type { BlobReferences, DirectoryCounts, FileRow, StoredFile } from '../tables.ts'
-import {
-  type ChangeCause,
-  type ChangeDates,
-  type ChangeEntry,
-  dateFor,
-  entryOf,
-  type RowChange,
-} from './change-entry.ts'
+import type { ChangeCause, ChangeEntry, RowChange } from './change-entry.ts'
 
 /** Counters of the catalog. */
 export interface CatalogCounts {
@@ -107,7 +100,7 @@ export class LoadedFiles {
   /** The dates that files get. */
   readonly dates: ChangeDates
   /** Maximum bytes of the distinct blobs of files. */
-  readonly quota: number | undefined
+  readonly quota: number
   readonly counts: CatalogCounts = { storedSize: 0, pastSize: 0, lastId: 0, lastChange: 0 }
   /** The number of the change that this is a slice of. */
   recordedAs: number | undefined
@@ -116,7 +109,7 @@ export class LoadedFiles {
   /** Counters as of the last `accept`. */
   #accepted: CatalogCounts = this.counts
 
-  constructor({ clock, quota }: { clock: string; quota?: number | undefined }) {
+  constructor({ clock, quota = Number.POSITIVE_INFINITY }: { clock: string; quota?: number | undefined }) {
     this.dates = { clock, latest: '' }
     this.quota = quota
   }
@@ -222,6 +215,56 @@ export class LoadedFiles {
     return row.changeId <= this.keptUpTo && row.changeId < endedBy
   }
 }
+
+const maxPaths = 10
+
+/** The entry of a change that did this to files. */
+function entryOf(
+  cause: ChangeCause,
+  { id, at, files }: { id: number; at: string; files: RowChange<{ size: number }>[] },
+): ChangeEntry {
+  const entry = { added: 0, replaced: 0, removed: 0 }
+  const bytes = { stored: 0, removed: 0 }
+  for (const { before, after } of files) {
+    if (before || after) entry[after ? (before ? 'replaced' : 'added') : 'removed'] += 1
+    bytes.stored += after?.size ?? 0
+    bytes.removed += after ? 0 : (before?.size ?? 0)
+  }
+  return {
+    ...cause,
+    prefix: cause.prefix ?? null,
+    version: cause.version ?? null,
+    ...entry,
+    id,
+    at,
+    bytes: entry.added + entry.replaced > 0 ? bytes.stored : bytes.removed,
+    paths: files.slice(0, maxPaths).map(({ key }) => key),
+    isForgotten: false,
+  }
+}
+
+/** The time of a transaction, and the latest date that the catalog knows, both as ISO 8601. */
+export interface ChangeDates {
+  readonly clock: string
+  latest: string
+}
+
+/**
+ * The date of a file that is stored or ends now, as ISO 8601; `before`: the date of the file that it replaces, or its
+ * own. At each path dates never go backwards, even if the clock does, and no two rows share a second that a client may
+ * have seen. Otherwise a client that compares whole seconds (RFC 9110, 8.8.2) would take a new file for the one it has.
+ */
+export function dateFor(dates: ChangeDates, before?: string): string {
+  const isBehind = dates.clock < dates.latest
+  const now = isBehind ? dates.latest : dates.clock
+  const date = isBehind && before && secondOf(before) >= secondOf(now) ? nextSecond(before) : now
+  if (date > dates.latest) dates.latest = date
+  return date
+}
+
+const secondOf = (date: string) => date.slice(0, 19)
+
+const nextSecond = (date: string) => new Date((Math.floor(Date.parse(date) / 1000) + 1) * 1000).toISOString()
 
 /** The columns of a file, without its number and the change that made its row. */
 export function rowOf({ id: _, changeId: __, ...row }: FileRow & Partial<StoredFile>): FileRow {

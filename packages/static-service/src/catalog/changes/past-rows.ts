@@ -46,9 +46,9 @@ export async function prune(
   return { rows: some.length, isLast: isDone && isEnd }
 }
 
-/** Removes the oldest past that exceeds the quota together with current files, which commands have checked alone. */
+/** Removes the oldest past that exceeds the quota together with current files. */
 export async function dropExcess(group: Group): Promise<void> {
-  const { counts, quota = Number.POSITIVE_INFINITY } = group.table
+  const { counts, quota } = group.table
   await dropOldest(group, Math.min(counts.pastSize, counts.storedSize + counts.pastSize - quota))
   await writeChanges(group)
 }
@@ -156,7 +156,7 @@ export async function keepContents(
   }))
   await addPast(group, rows, { areNew: true })
   if (missing.size > 0) throw contentMissing()
-  if (!isLimited || quota === undefined) return
+  if (!isLimited) return
   // Drops older past to make room, but neither current files nor other kept blobs.
   const excess = counts.storedSize + counts.pastSize - quota
   if ((await dropOldest(group, excess, { keepsContents: true })) > 0) throw quotaExceeded(quota)

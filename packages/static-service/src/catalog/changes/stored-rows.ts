@@ -1,11 +1,11 @@
-import { appendEvents } from '@domains-and-files/events'
+import { appendEvents, type NewEvent } from '@domains-and-files/events'
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { fold, nameOf, parentOf } from '../../files/file-path.ts'
 import { searchIndexes } from '../listing/search-index.ts'
 import { among, type Columns, insertInto, jsonRow, orSet, pieces, runTogether, type Writer } from '../records.ts'
 import * as tables from '../tables.ts'
 import { loseFiles } from '../versions.ts'
-import { fileEventOf, type RowChange } from './change-entry.ts'
+import type { ChangeEntry, RowChange } from './change-entry.ts'
 import type { Group } from './group.ts'
 import type { CatalogCounts, FileChange, LoadedFiles } from './loaded-files.ts'
 
@@ -254,4 +254,36 @@ function stateOf(row: tables.StoredFile | undefined): string | null {
   const { digest, size, contentType, category, updatedAt } = row
   const state: tables.RecordedState = { digest, size, contentType, category, updatedAt }
   return JSON.stringify(state)
+}
+
+/** Data of an event `files.changed`: the entry of the change, and its directories. */
+export interface FilesChanged {
+  entry: ChangeEntry
+  /** With a trailing slash; the root is empty. At most 100; more are replaced by their ancestors. */
+  directories: string[]
+  /** Files below these directories were changed, too. */
+  isDeep: boolean
+}
+
+const maxDirectories = 100
+
+/** The event of a change in these directories, named as in `FilesChanged`, or below them. */
+export function fileEventOf(entry: ChangeEntry, directories: Iterable<string>, isDeep = false): NewEvent {
+  const named = [...new Set(directories)]
+  const { by, requestId } = entry
+  const data: FilesChanged =
+    named.length > maxDirectories
+      ? { entry, directories: directoriesAbove(named), isDeep: true }
+      : { entry, directories: named, isDeep }
+  return { type: 'files.changed', by, requestId, data }
+}
+
+/** The deepest level at which at most 100 directories cover all. */
+function directoriesAbove(parents: string[]): string[] {
+  let found = ['']
+  for (let depth = 1; ; depth += 1) {
+    const cut = new Set(parents.map((each) => each.split(/(?<=\/)/, depth).join('')))
+    if (cut.size > maxDirectories) return found
+    found = [...cut]
+  }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { dateFor } from '../../../src/catalog/changes/change-entry.ts'
+import { dateFor } from '../../../src/catalog/changes/loaded-files.ts'
 
 const start = Date.parse('2026-03-01T12:00:00.000Z')
 
