@@ -7,7 +7,7 @@ export interface Miscount {
 }
 
 /** Finds inconsistent rows, references and counters of the catalog. */
-export async function findMiscounts(database: Pick<SqlTransaction, 'all'>): Promise<Miscount[]> {
+export async function findMiscounts(database: SqlTransaction): Promise<Miscount[]> {
   const found: Miscount[] = []
   for (const [fault, statement] of Object.entries(faults)) {
     const rows = await database.all<{ path: string }>(statement)

@@ -40,8 +40,6 @@ export function catalogReads(database: Sql): CatalogReads {
   return { ...Object.fromEntries(bound), list: new FileListing(database).list }
 }
 
-type Reader = Pick<SqlTransaction, 'all'>
-
 export interface CategoryCount {
   category: Category
   fileCount: number
@@ -68,22 +66,19 @@ export const totalsStatement: Statement = sql`
     left join (select id, version from ${name('versions')} order by id desc limit 1) newest on 1 = 1
   where path = ''`
 
-export async function readTotals(database: Pick<SqlTransaction, 'get'>): Promise<Totals> {
+export async function readTotals(database: SqlTransaction): Promise<Totals> {
   const totals = await database.get<Totals>(totalsStatement)
   if (!totals) throw new Error('the catalog has no root directory')
   return totals
 }
 
 /** Non-empty categories, the largest count first. */
-const readCategories = (database: Reader): Promise<CategoryCount[]> =>
+const readCategories = (database: SqlTransaction): Promise<CategoryCount[]> =>
   database.all(sql`select category, file_count "fileCount", total_size "totalSize"
     from ${name('categories')} where file_count > 0 order by file_count desc, category`)
 
 /** What is stored below a directory: by counters for the root, which is empty; otherwise the files are counted. */
-function readUsage(
-  database: Pick<Sql, 'snapshot'>,
-  directory: string,
-): Promise<Totals & { categories: CategoryCount[] }> {
+function readUsage(database: Sql, directory: string): Promise<Totals & { categories: CategoryCount[] }> {
   return database.snapshot(async (transaction) => {
     const totals = await readTotals(transaction)
     if (directory === '') return { ...totals, categories: await readCategories(transaction) }
@@ -108,7 +103,7 @@ function readUsage(
 }
 
 /** The first two hex digits of all referenced digests. */
-async function contentPrefixes(database: Reader): Promise<string[]> {
+async function contentPrefixes(database: SqlTransaction): Promise<string[]> {
   const rows = await database.all<{ prefix: string }>(
     sql`select distinct substr(digest, 1, 2) prefix from ${name('blobs')} order by 1`,
   )
@@ -116,7 +111,7 @@ async function contentPrefixes(database: Reader): Promise<string[]> {
 }
 
 /** Blobs of current and past files whose digests begin with these hex digits. */
-function contents(database: Reader, prefix: string) {
+function contents(database: SqlTransaction, prefix: string) {
   return database.all<{ digest: string; size: number }>(
     sql`select digest, size from ${name('blobs')} where digest between ${prefix} and ${`${prefix}g`}`,
   )
@@ -132,7 +127,7 @@ export interface ContentReader {
 
 /** The sizes by digest of these blobs, if they are stored and visible to the reader. */
 async function contentSizes(
-  database: Reader,
+  database: SqlTransaction,
   { digests, id, folders }: ContentReader & { digests: string[] },
 ): Promise<Map<string, number>> {
   const rows = await database.all<{ digest: string; size: number }>(

@@ -116,7 +116,7 @@ export interface Page<Row, Position> {
 
 /** Reads a page: `from` selects the rows in order, from those that `after` names if any; `all` are all of them. */
 export async function readPage<Row extends object, Position>(
-  database: Pick<SqlTransaction, 'all' | 'get'>,
+  database: SqlTransaction,
   { page, pageSize, after }: PageQuery<Position>,
   { from, all, positionOf }: { from: Statement; all: Statement; positionOf: (row: Row) => Position },
 ): Promise<Page<Row, Position>> {

@@ -52,7 +52,7 @@ export interface ListedVersion extends VersionRow {
 
 /** The page of versions after the first `skip`, newest first. */
 export async function listVersions(
-  database: Pick<SqlTransaction, 'all'>,
+  database: SqlTransaction,
   { skip, take }: { skip: number; take: number },
 ): Promise<ListedVersion[]> {
   const rows = await database.all<VersionRow & { bytes: number }>(sql`

@@ -36,10 +36,7 @@ const toRecorded = ({ changeId, path, before, after }: RecordedRow): RecordedFil
   after: after && JSON.parse(after),
 })
 
-export async function readRecordedFiles(
-  database: Pick<SqlTransaction, 'all'>,
-  condition: Statement,
-): Promise<RecordedFile[]> {
+export async function readRecordedFiles(database: SqlTransaction, condition: Statement): Promise<RecordedFile[]> {
   const rows = await database.all<RecordedRow>(sql`${recordedRows} where ${condition}`)
   return rows.map(toRecorded)
 }
@@ -55,7 +52,7 @@ const toEntry = ({ paths, forgotten, ...row }: EntryRow): ChangeEntry => ({
 })
 
 export async function readEntry(
-  database: Pick<SqlTransaction, 'get'>,
+  database: SqlTransaction,
   id: number,
   condition: Statement = sql`1 = 1`,
 ): Promise<ChangeEntry | undefined> {
@@ -138,7 +135,7 @@ type StateRow = Omit<PathState, 'file' | 'isForgotten' | 'isCurrent'> & {
 
 /** A page of the states of a path, newest first; `after`: those that changes before this one left. */
 export async function readStates(
-  database: Pick<SqlTransaction, 'all' | 'get'>,
+  database: SqlTransaction,
   { path, ...query }: PageQuery<number> & { path: string },
 ): Promise<Page<PathState, number>> {
   const { after, page } = query

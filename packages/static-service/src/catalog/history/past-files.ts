@@ -31,10 +31,7 @@ const rowsAt = (scope: Statement, change: number) => sql`
   where ${scope} and change_id <= ${change} and ended_by > ${change}`
 
 /** Files below a directory, by path: past ones only if their rows are kept; see `requireKept`. */
-export function filesAt(
-  database: Pick<SqlTransaction, 'all'>,
-  { directory, change, after, limit }: FilesQuery,
-): Promise<FileRow[]> {
+export function filesAt(database: SqlTransaction, { directory, change, after, limit }: FilesQuery): Promise<FileRow[]> {
   const scope = sql`${below(directory)} and path > ${after}`
   const found = change === undefined ? rowsNow(scope) : rowsAt(scope, change)
   return database.all(sql`${found} order by path limit ${limit}`)
@@ -42,7 +39,7 @@ export function filesAt(
 
 /** A page of these files. @throws {HttpError} as `requireKept`. */
 export async function listAt(
-  database: Pick<SqlTransaction, 'all' | 'get'>,
+  database: SqlTransaction,
   { directory, change, ...query }: PageQuery<string> & { directory: string; change: number },
 ): Promise<Page<FileRow, string>> {
   await requireKept(database, { directory, change })
@@ -55,7 +52,7 @@ export async function listAt(
 
 /** The file at a path as a change left it. @throws {HttpError} as `requireKept`, or `file_not_found`. */
 export async function fileAt(
-  database: Pick<SqlTransaction, 'get'>,
+  database: SqlTransaction,
   { path, change }: { path: string; change: number },
 ): Promise<FileRow> {
   await requireMade(database, change)
@@ -69,7 +66,7 @@ export async function fileAt(
  * that was the last end at its path.
  */
 export function lastDeployed(
-  database: Pick<SqlTransaction, 'get'>,
+  database: SqlTransaction,
   { path, since }: { path: string; since: string },
 ): Promise<FileRow | undefined> {
   const past = name('past_files')
@@ -81,22 +78,22 @@ export function lastDeployed(
 }
 
 /** @throws {HttpError} `change_not_found` for a change that is still to come, or `history_gone` where a row is not kept. */
-export async function requireKept(database: Pick<SqlTransaction, 'get'>, scope: PastScope) {
+export async function requireKept(database: SqlTransaction, scope: PastScope) {
   await requireMade(database, scope.change)
   if (await isGone(database, scope)) throw historyGone()
 }
 
-async function requireMade(database: Pick<SqlTransaction, 'get'>, change: number) {
+async function requireMade(database: SqlTransaction, change: number) {
   if (change > (await readLastChange(database))) throw changeNotFound(change)
 }
 
-async function readLastChange(transaction: Pick<SqlTransaction, 'get'>): Promise<number> {
+async function readLastChange(transaction: SqlTransaction): Promise<number> {
   const found = await transaction.get<{ change: number }>(sql`select last_change change from ${name('catalog')}`)
   return found?.change ?? 0
 }
 
 /** Whether a file of the scope existed after the change, but its row is no longer kept. */
-async function isGone(database: Pick<SqlTransaction, 'get'>, { change, ...scope }: PastScope): Promise<boolean> {
+async function isGone(database: SqlTransaction, { change, ...scope }: PastScope): Promise<boolean> {
   const found = await database.get(
     sql`select 1 from (
         select path, before_change from ${name('changed_files')}
@@ -124,7 +121,7 @@ const forgotten = (path: string, change: number) => sql`(
  * The last change of a moment: a change id, an RFC 3339 instant or a version; 0: none.
  * @throws {HttpError} `change_not_found` for more digits than a change has, or `version_not_found`.
  */
-export async function changeAt(database: Pick<SqlTransaction, 'get'>, moment: string): Promise<number> {
+export async function changeAt(database: SqlTransaction, moment: string): Promise<number> {
   if (/^\d+$/.test(moment)) {
     // Rounded, it would name another change.
     if (!Number.isSafeInteger(Number(moment))) throw changeNotFound(moment)
@@ -170,7 +167,7 @@ export interface DiffFile {
  * @throws {HttpError} as `requireKept`.
  */
 export async function readDiff(
-  database: Pick<SqlTransaction, 'all' | 'get'>,
+  database: SqlTransaction,
   { directory, from, to = latest, ...query }: DiffQuery,
 ): Promise<Page<DiffFile, string>> {
   for (const change of [from, to]) if (change !== latest) await requireKept(database, { directory, change })
@@ -231,7 +228,7 @@ export type TreePageQuery = Omit<FilesQuery, 'limit'>
 
 /** Files below a directory, in the order of the bytes of their names, at most `pageFiles`. */
 export async function readTreePage(
-  transaction: Pick<SqlTransaction, 'all'>,
+  transaction: SqlTransaction,
   { directory, after, change }: TreePageQuery,
 ): Promise<TreeFile[]> {
   const start = directory === '' ? '' : `${directory}/`
@@ -263,7 +260,7 @@ const heldFiles = 20_000
  * @throws {HttpError} as `requireKept`.
  */
 export const openTree = (
-  database: Pick<Sql, 'snapshot'>,
+  database: Sql,
   { directory, at }: { directory: string; at?: number | undefined },
 ): Promise<OpenedTree & { change: number }> =>
   database.snapshot(async (transaction) => {
@@ -274,7 +271,7 @@ export const openTree = (
 
 /** The tree as a transaction sees it. */
 export async function readOpenedTree(
-  transaction: Pick<SqlTransaction, 'all'>,
+  transaction: SqlTransaction,
   directory: string,
   change?: number,
 ): Promise<OpenedTree> {

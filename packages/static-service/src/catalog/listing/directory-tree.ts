@@ -27,10 +27,7 @@ interface Branch {
  * The directory at the prefix with everything below it, as JSON of the response. Breadth first; a directory that does
  * not fit whole stays unopened, except the first. Undefined when there is no such directory.
  */
-export function readTree(
-  database: Pick<Sql, 'snapshot'>,
-  { prefix, depth }: TreeQuery,
-): Promise<Uint8Array | undefined> {
+export function readTree(database: Sql, { prefix, depth }: TreeQuery): Promise<Uint8Array | undefined> {
   return database.snapshot(async (transaction) => {
     const row = await transaction.get<DirectoryRow>(
       sql`select ${directoryColumns} from ${name('directories')} where path = ${prefix}`,

@@ -115,11 +115,11 @@ interface KnownRead extends ListRead {
 
 /** Pages of the stored files in a total order, each of one snapshot. What is known of a list is used until it changes. */
 export class FileListing {
-  readonly #sql: Pick<Sql, 'snapshot'>
+  readonly #sql: Sql
   readonly #sample = new PathSample()
   #cache: ListCache = { lastChange: 0, changedAt: '', lists: new Map() }
 
-  constructor(database: Pick<Sql, 'snapshot'>) {
+  constructor(database: Sql) {
     this.#sql = database
   }
 
