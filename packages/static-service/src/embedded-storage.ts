@@ -1,7 +1,7 @@
 import type { Logger, Metrics } from '@domains-and-files/http'
 import { BackupWatch, SqliteSql } from '@domains-and-files/persistence'
-import { blobDatabaseFile } from './blobs/disk/blob-database.ts'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
+import { blobDatabaseFile } from './blobs/disk/small-blobs.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import { databaseFile } from './catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from './catalog/sqlite/sqlite-catalog.ts'

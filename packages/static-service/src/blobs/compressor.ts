@@ -6,15 +6,15 @@ import type { Logger } from '@domains-and-files/http'
 import { LRUCache } from 'lru-cache'
 import type { FileRow } from '../catalog/tables.ts'
 import { isCompressible } from '../files/media-type.ts'
-import { type ContentCoding, compressedCodings } from '../rfc9110/content-codings.ts'
+import { type CompressedCoding, type ContentCoding, compressedCodings } from '../rfc9110/content-codings.ts'
 import type { BlobStore } from './blob-store.ts'
 
-export interface Compressible extends Pick<FileRow, 'digest' | 'size' | 'contentType'> {
+interface Compressible extends Pick<FileRow, 'digest' | 'size' | 'contentType'> {
   /** Forms that the listener knows. */
   known?: readonly ContentCoding[]
 }
 
-interface CompressorOptions {
+interface Dependencies {
   store: BlobStore
   log: Logger
   retryMs?: number
@@ -29,9 +29,7 @@ export const minBytes = 1024
  * the file is queued again and the queue pauses, since an attempt takes seconds of a core.
  */
 export class Compressor {
-  readonly #store: BlobStore
-  readonly #log: Logger
-  readonly #retryMs: number
+  readonly #dependencies: Dependencies
   readonly #waiting = new Map<string, Compressible>()
   /** Forms that are not smaller than the file. They depend on the bytes alone, so entries never expire. */
   readonly #useless = new LRUCache<string, true>({ max: 10_000 })
@@ -39,29 +37,23 @@ export class Compressor {
   #running: Promise<void> | undefined
   readonly #closing = new AbortController()
 
-  constructor({ store, log, retryMs = 10_000 }: CompressorOptions) {
-    this.#store = store
-    this.#log = log
-    this.#retryMs = retryMs
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
   }
 
   /** Queues a file unless it is queued, not compressible or too large, or the queue is full. Never throws. */
   readonly enqueue = (file: Compressible): void => {
-    const hasFittingSize = file.size >= minBytes && file.size <= maxBytes
-    if (this.#closing.signal.aborted || !hasFittingSize || !isCompressible(file.contentType)) return
-    if (this.#waiting.size >= maxQueued) return
+    if (this.#closing.signal.aborted || this.#waiting.size >= maxQueued) return
+    if (file.size < minBytes || file.size > maxBytes || !isCompressible(file.contentType)) return
     this.#waiting.set(file.digest, file)
     this.#running ??= this.#work()
   }
 
   /** Removes a damaged form; the next request for it queues the file again. Never throws. */
-  async discard(digest: string, form: (typeof compressedCodings)[number]) {
-    this.#log.error({ digest, form }, 'compressed form damaged')
-    try {
-      await this.#store.dropForm(digest, form)
-    } catch (error) {
-      this.#log.error({ err: error, digest, form }, 'compressed form not removed')
-    }
+  async discard(digest: string, form: CompressedCoding) {
+    const { store, log } = this.#dependencies
+    log.error({ digest, form }, 'compressed form damaged')
+    await store.dropForm(digest, form).catch((err) => log.error({ err, digest, form }, 'compressed form not removed'))
   }
 
   get waiting(): number {
@@ -87,36 +79,38 @@ export class Compressor {
 
   async #work() {
     const { signal } = this.#closing
+    const { log, retryMs = 10_000 } = this.#dependencies
     for (const [digest, file] of this.#waiting) {
       this.#waiting.delete(digest)
       try {
         await this.#compress(file)
       } catch (error) {
-        this.#log.warn({ err: error, digest }, 'file not compressed')
+        log.warn({ err: error, digest }, 'file not compressed')
         this.enqueue(file)
-        await wait(this.#retryMs, undefined, { signal, ref: false }).catch(() => undefined)
+        await wait(retryMs, undefined, { signal, ref: false }).catch(() => undefined)
       }
     }
     this.#running = undefined
   }
 
   async #compress({ digest, known = [] }: Compressible) {
-    await using blob = await this.#store.open(digest)
+    const { store, log } = this.#dependencies
+    await using blob = await store.open(digest)
     if (!blob) return // Deleted meanwhile.
     let bytes: Buffer | undefined
     for (const form of compressedCodings) {
       if (this.#closing.signal.aborted) return
       const key = `${digest}.${form}`
       if (this.#useless.has(key) || known.includes(form)) continue
-      if ((await this.#store.formSize(digest, form)) === undefined) {
+      if ((await store.formSize(digest, form)) === undefined) {
         bytes ??= await blob.read(0, blob.size)
-        if (hash('sha256', bytes) !== digest) return this.#log.warn({ digest }, 'content damaged')
+        if (hash('sha256', bytes) !== digest) return log.warn({ digest }, 'content damaged')
         const compressed = await compress[form](bytes)
         if (compressed.length >= bytes.length) {
           this.#useless.set(key, true)
           continue
         }
-        await this.#store.putForm(digest, form, compressed)
+        await store.putForm(digest, form, compressed)
       }
       this.#listener(digest)
     }
@@ -134,7 +128,7 @@ const compressZstd = promisify(zstdCompress)
 const compressGzip = promisify(gzip)
 const chunkSize = 64 * 1024
 
-const compress: Record<(typeof compressedCodings)[number], (bytes: Buffer) => Promise<Buffer>> = {
+const compress: Record<CompressedCoding, (bytes: Buffer) => Promise<Buffer>> = {
   br: (bytes) =>
     compressBrotli(bytes, {
       chunkSize,

@@ -4,8 +4,7 @@ import { dirname } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
 import { BytesLost } from '../errors.ts'
 import { headLength } from '../files/media-type.ts'
-import { blobMode, maxSmallBytes } from './blob-path.ts'
-import { ContentHash, type StoredBlob } from './integrity.ts'
+import { blobMode, ContentHash, maxSmallBytes, type StoredBlob } from './stored-blob.ts'
 
 /** The memory that the arriving blobs of a store hold. */
 export class StagingMemory {
@@ -15,7 +14,6 @@ export class StagingMemory {
   /** Makes room on the disk for all held bytes. @throws {HttpError} `insufficient_storage` */
   readonly demandRoom: () => Promise<void>
 
-  /** `demandRoom` makes room for so many bytes on the disk, or throws. */
   constructor(maxBytes = defaultStagingBytes, demandRoom = async (_bytes: () => number) => {}) {
     this.#maxBytes = maxBytes
     this.demandRoom = () => demandRoom(() => this.bytes)
@@ -83,7 +81,7 @@ export class StagingFile {
     const { memory, flushBytes } = this.#options
     const isSmall = this.size <= maxSmallBytes && !memory.isShort
     const handle = isSmall ? undefined : await this.#open()
-    const isFlushDue = this.size - this.#flushedBytes > (flushBytes ?? Number.POSITIVE_INFINITY)
+    const isFlushDue = flushBytes !== undefined && this.size - this.#flushedBytes > flushBytes
     if (!handle || (this.#batchBytes < batchBytes && !memory.isShort && !isFlushDue)) return
     await this.#writing
     this.#startWriting(handle)
@@ -130,12 +128,13 @@ export class StagingFile {
   async #open(): Promise<FileHandle> {
     if (this.#handle) return this.#handle
     const { file, resumeAt, isHashed } = this.#options
-    const flags = resumeAt === undefined ? 'wx+' : 'a'
-    const handle = await open(file, flags, blobMode)
+    const handle = await open(file, resumeAt === undefined ? 'wx+' : 'a', blobMode)
     this.#handle = handle
     this.isCreated = true
-    if (isHashed && resumeAt === undefined) this.hash = new ContentHash(this.#chunks)
-    if (resumeAt === undefined) return handle
+    if (resumeAt === undefined) {
+      if (isHashed) this.hash = new ContentHash(this.#chunks)
+      return handle
+    }
     if (resumeAt === 0) await fsyncDirectory(dirname(file))
     const { size } = await handle.stat()
     if (size < resumeAt) throw new BytesLost()
@@ -179,7 +178,7 @@ export class StagingFile {
     await this.#options.memory.demandRoom()
     const { bytesWritten } = await handle.writev(batch)
     // writev may write fewer bytes than requested.
-    if (bytesWritten < length) await writeWhole(handle, Buffer.concat(batch).subarray(bytesWritten))
+    if (bytesWritten < length) await handle.writeFile(Buffer.concat(batch).subarray(bytesWritten))
     for (const chunk of batch) free(chunk)
   }
 
@@ -242,8 +241,7 @@ export class StagedBlob extends StagingFile implements AsyncDisposable {
 
   constructor(options: StagedBlobOptions) {
     const { file, memory, isFlushed, arrived } = options
-    const flushAt = isFlushed ? flushBytes : undefined
-    super({ file, memory, isHashed: true, resumeAt: arrived?.size, flushBytes: flushAt })
+    super({ file, memory, isHashed: true, resumeAt: arrived?.size, flushBytes: isFlushed ? flushBytes : undefined })
     this.hash = arrived
     this.#options = options
     memory.arriving.add(this)
@@ -251,9 +249,8 @@ export class StagedBlob extends StagingFile implements AsyncDisposable {
 
   /** Ends the blob and flushes its file. @throws {HttpError} `insufficient_storage` when the disk is full. */
   async seal(): Promise<void> {
-    const isSmall = this.size <= maxSmallBytes
-    if (isSmall && !this.isCreated) return
-    await this.settle({ isFlushed: this.#options.isFlushed && !isSmall })
+    if (!this.isCreated && this.size <= maxSmallBytes) return
+    await this.settle({ isFlushed: this.#options.isFlushed && this.size > maxSmallBytes })
     await this.close()
   }
 
@@ -269,8 +266,7 @@ export class StagedBlob extends StagingFile implements AsyncDisposable {
     const bytes = this.take()
     const blob = { digest: hash?.digest ?? hashOnce('sha256', bytes ?? ''), size }
     this.hash = undefined
-    const from = bytes ?? (isSmall ? await readFile(this.file) : this.file)
-    this.#storing = store(blob, from)
+    this.#storing = store(blob, bytes ?? (isSmall ? await readFile(this.file) : this.file))
     await this.#storing
     this.#isPublished = !isSmall
     // A folder store has the bytes on disk now; S3 keeps small blobs in memory until a file refers to them.
@@ -287,10 +283,6 @@ export class StagedBlob extends StagingFile implements AsyncDisposable {
     if (this.#isPublished || !this.isCreated) this.release()
     else await this.remove().catch(() => undefined)
   }
-}
-
-export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<void> {
-  for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at)).bytesWritten
 }
 
 // Large enough that no flush waits for the one before.

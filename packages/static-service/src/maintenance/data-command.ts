@@ -19,8 +19,8 @@ import {
   type Sql,
   writeRows,
 } from '@domains-and-files/persistence'
-import type { OpenBlob } from '../blobs/blob-reader.ts'
 import { holdGarbage } from '../blobs/s3/garbage-sweep.ts'
+import type { OpenBlob } from '../blobs/stored-blob.ts'
 import { readCatalog, restoredTables } from '../catalog/archive.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import { sharedTables, sharingTables } from '../sharing/tables.ts'

@@ -12,8 +12,8 @@ import {
   unreadable,
 } from '@domains-and-files/persistence'
 import type { StoredEntry } from '../blobs/blob-store.ts'
-import { blobDatabaseFile, blobDatabaseName } from '../blobs/disk/blob-database.ts'
-import { hashBlob, hashBytes } from '../blobs/integrity.ts'
+import { blobDatabaseFile, blobDatabaseName } from '../blobs/disk/small-blobs.ts'
+import { hashBlob, hashBytes } from '../blobs/stored-blob.ts'
 import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import type { CompressedCoding } from '../rfc9110/content-codings.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { prepareHead, type RawResponse, type RawRoute } from '@domains-and-files/http'
-import { maxSmallBytes } from '../blobs/blob-path.ts'
+import { maxSmallBytes } from '../blobs/stored-blob.ts'
 import type { Config } from '../config.ts'
 import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
 import { join, nameOf } from '../files/file-path.ts'

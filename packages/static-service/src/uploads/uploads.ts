@@ -16,8 +16,8 @@ import {
 } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
 import type { BlobStore, ResumableBlob, SavedBlob } from '../blobs/blob-store.ts'
-import { ContentHash } from '../blobs/integrity.ts'
 import type { StagedBlob } from '../blobs/staging-file.ts'
+import { ContentHash } from '../blobs/stored-blob.ts'
 import * as errors from '../errors.ts'
 
 export const uploads = name('uploads')

@@ -19,7 +19,7 @@ import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { makeFarDirectory } from '../../../../test/support/far-directory.ts'
 import { runCommand } from '../../../../test/support/run-command.ts'
-import { blobPathOf } from '../../src/blobs/blob-path.ts'
+import { blobPathOf } from '../../src/blobs/stored-blob.ts'
 import { manageData } from '../../src/maintenance/data-command.ts'
 import { check } from '../../src/maintenance/files-command.ts'
 import { type Program, run } from '../support/program.ts'
@@ -285,7 +285,7 @@ test('a restore onto a full disk says so, and is continued once there is space',
 
   expect([full.status, full.errors]).toEqual([
     1,
-    expect.stringMatching(/^The disk is full: free space and try again( \(.*\))?\.\n$/),
+    expect.stringMatching(/(?:^|\n)The disk is full: free space and try again( \(.*\))?\.\n$/),
   ])
   expect(continued.status).toBe(0)
 })

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
-import { blobPathOf, contentCodings } from '../../src/blobs/blob-path.ts'
-import { blobDatabaseFile } from '../../src/blobs/disk/blob-database.ts'
-import type { ContentCoding } from '../../src/rfc9110/content-codings.ts'
+import { blobDatabaseFile } from '../../src/blobs/disk/small-blobs.ts'
+import { blobPathOf } from '../../src/blobs/stored-blob.ts'
+import { type ContentCoding, contentCodings } from '../../src/rfc9110/content-codings.ts'
 
 /** The SHA-256 digest of a content, in hex. */
 export const digestOf = (content: string | Buffer) => createHash('sha256').update(content).digest('hex')

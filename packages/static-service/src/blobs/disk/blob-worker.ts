@@ -1,18 +1,14 @@
 import { workerData } from 'node:worker_threads'
 import Sqlite, { type Database } from 'better-sqlite3'
 import { commitEach, serveCalls, toPlain } from '../../sqlite/worker-commits.ts'
-import { openBlobDatabase } from './blob-database.ts'
-
-/** Statements with their values, which succeed or fail together. */
-export type BlobCommand = [text: string, ...values: unknown[]][]
+import { type BlobWorkerMethods, openBlobDatabase } from './small-blobs.ts'
 
 // Worker thread that writes to the database of small blobs, so that the event loop does not wait for fsync.
 
 const sql = openBlobDatabase(String(workerData), 'write')
 
-const methods = {
-  /** Durable when it resolves. */
-  async commit(commands: BlobCommand[]) {
+const methods: BlobWorkerMethods = {
+  async commit(commands) {
     const outcomes = await commitEach(commands, (some) =>
       sql.transaction(async (transaction) => {
         for (const [text, ...values] of some.flat())
@@ -23,8 +19,7 @@ const methods = {
     return outcomes.map((outcome) => ('error' in outcome ? { error: toPlain(outcome.error) } : outcome))
   },
 
-  /** Does not wait for readers. Returns whether the log of this database is empty. */
-  truncateLogs(others: string[]): boolean {
+  truncateLogs(others) {
     for (const file of others) {
       const other = new Sqlite(file, { timeout: 0 })
       truncateLog(other)
@@ -33,8 +28,6 @@ const methods = {
     return truncateLog(sql.database)
   },
 }
-
-export type BlobWorkerMethods = typeof methods
 
 serveCalls(methods, () => sql.close())
 

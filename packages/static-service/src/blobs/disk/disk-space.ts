@@ -2,7 +2,7 @@ import { accessSync, closeSync, constants, openSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Probe } from '@domains-and-files/persistence'
 import { insufficientStorage } from '../../errors.ts'
-import { maxSmallBytes } from '../blob-path.ts'
+import { maxSmallBytes } from '../stored-blob.ts'
 import type { SmallBlobs } from './small-blobs.ts'
 
 /** Store options that decide how much room there is. */
@@ -21,7 +21,7 @@ export interface RoomOptions {
 
 interface Dependencies extends RoomOptions {
   dataDir: string
-  small: Pick<SmallBlobs, 'check' | 'truncateLogs'>
+  small: Pick<SmallBlobs, 'isIntact' | 'truncateLogs'>
   settleRemovals: () => Promise<void>
 }
 
@@ -50,8 +50,7 @@ export class DiskSpace {
   check(): 'ok' | 'degraded' | 'unavailable' {
     const { dataDir, small, pastBytes } = this.#options
     try {
-      small.check()
-      if (!isWritable(dataDir, 'disk-reserve')) return 'unavailable'
+      if (!small.isIntact || !isWritable(dataDir, 'disk-reserve')) return 'unavailable'
       const short = this.#shortBy(0)
       return short > 0 && short > (pastBytes?.() ?? 0) ? 'degraded' : 'ok'
     } catch {

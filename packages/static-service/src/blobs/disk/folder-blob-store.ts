@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { link, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type CompressedCoding, type ContentCoding, compressedCodings } from '../../rfc9110/content-codings.ts'
-import { maxSmallBytes } from '../blob-path.ts'
-import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import {
   type BlobStore,
   maxUnsavedBytes,
@@ -12,26 +10,29 @@ import {
   type SavedBlob,
   type StoredEntry,
 } from '../blob-store.ts'
-import type { ContentHash, StoredBlob, VerifiedContents } from '../integrity.ts'
 import { StagedBlob, StagingFile, StagingMemory } from '../staging-file.ts'
-import { blobDatabaseName } from './blob-database.ts'
+import {
+  type ContentHash,
+  maxSmallBytes,
+  type OpenBlob,
+  openBytes,
+  type StoredBlob,
+  type VerifiedContents,
+} from '../stored-blob.ts'
 import { DiskSpace, type RoomOptions } from './disk-space.ts'
-import { BlobLeases, Garbage } from './garbage.ts'
-import { type EnsureDirectory, ensureBelow, LargeBlobs, listFiles, listShards, openDirectories } from './large-blobs.ts'
+import { Garbage } from './garbage.ts'
+import { type EnsureDirectory, ensureBelow, LargeBlobs, openDirectories } from './large-blobs.ts'
 import { resumableFile } from './resumable-file.ts'
-import { SmallBlobs } from './small-blobs.ts'
+import { blobDatabaseName, SmallBlobs } from './small-blobs.ts'
 
-export interface FolderBlobStoreOptions extends RoomOptions {
+interface FolderBlobStoreOptions extends RoomOptions {
   /** Whether any file refers to this digest; unreferenced blobs are collected. */
   isReferenced: (digest: string) => Promise<boolean>
   /** Bytes that arriving blobs may hold in memory; above it chunks go to their files at once. Default: 32 MiB. */
   maxStagingBytes?: number
 }
 
-/**
- * Blobs by SHA-256 digest, each stored once: up to 32 KiB in the content database, larger ones as files below `blobs`.
- * Paths chosen by clients are not used on the disk.
- */
+/** Blobs up to 32 KiB in the content database, larger ones as files below `blobs`. */
 export class FolderBlobStore implements BlobStore {
   readonly holdsSmall = false
   readonly small: SmallBlobs
@@ -64,12 +65,7 @@ export class FolderBlobStore implements BlobStore {
     this.#options = options
     this.#memory = new StagingMemory(options.maxStagingBytes, (bytes) => this.#space.demand(bytes))
     this.small = new SmallBlobs(dataDir, options)
-    this.#space = new DiskSpace({
-      ...options,
-      dataDir,
-      small: this.small,
-      settleRemovals: () => this.settle(),
-    })
+    this.#space = new DiskSpace({ ...options, dataDir, small: this.small, settleRemovals: () => this.settle() })
     this.#garbage = new Garbage({
       remove: (digest) => this.#leases.run(digest, () => this.#remove(digest)),
       onError: options.onError,
@@ -82,13 +78,7 @@ export class FolderBlobStore implements BlobStore {
   }
 
   draft(file = this.#newTmpFile(), arrived?: ContentHash): StagedBlob {
-    return new StagedBlob({
-      file,
-      arrived,
-      isFlushed: true,
-      memory: this.#memory,
-      store: this.#store,
-    })
+    return new StagedBlob({ file, arrived, isFlushed: true, memory: this.#memory, store: this.#store })
   }
 
   resume(id: string, { size }: SavedBlob, onSaved: OnSaved): ResumableBlob {
@@ -136,7 +126,7 @@ export class FolderBlobStore implements BlobStore {
       if ((await this.formSize(digest, 'identity')) === undefined) return
       this.#space.demandWithoutDrop()
       if (bytes.length <= maxSmallBytes) await this.small.store(digest, coding, bytes)
-      else await this.#large.writeForm({ digest, coding, tmpFile: this.#newTmpFile() }, bytes)
+      else await this.#large.writeForm(digest, coding, { bytes, tmpFile: this.#newTmpFile() })
     })
   }
 
@@ -169,13 +159,12 @@ export class FolderBlobStore implements BlobStore {
   }
 
   async prefixes(): Promise<Set<string>> {
-    return new Set([...this.small.prefixes(), ...(await listShards(this.#dataDir))])
+    return new Set([...this.small.prefixes(), ...(await this.#large.prefixes())])
   }
 
   async list(prefix: string): Promise<StoredEntry[]> {
-    const rows = this.small.digests(prefix)
-    const nameOf = (digest: string) => `${blobDatabaseName}/${digest}`
-    return [...(await listFiles(this.#dataDir, prefix)), ...rows.map((digest) => ({ name: nameOf(digest), digest }))]
+    const rows = this.small.digests(prefix).map((digest) => ({ name: `${blobDatabaseName}/${digest}`, digest }))
+    return [...(await this.#large.list(prefix)), ...rows]
   }
 
   async removeEntries(entries: StoredEntry[]): Promise<void> {
@@ -190,8 +179,8 @@ export class FolderBlobStore implements BlobStore {
     return fault ? [{ path: 'the content database', fault }] : []
   }
 
-  async settle(): Promise<void> {
-    await this.#garbage.settle()
+  settle(): Promise<void> {
+    return this.#garbage.settle()
   }
 
   async close(): Promise<void> {
@@ -200,8 +189,7 @@ export class FolderBlobStore implements BlobStore {
     await this.small.close()
   }
 
-  /** Whether the disk can be written to, and has the free space that deleting needs: one system call. */
-  check(): { disk: { status: 'ok' | 'degraded' | 'unavailable' } } {
+  check() {
     return { disk: { status: this.#space.check() } }
   }
 
@@ -222,10 +210,11 @@ export class FolderBlobStore implements BlobStore {
       release()
       if (!isReferenced || this.#garbage.postponed.has(digest)) this.collect([digest])
     }
+    const isFile = typeof from === 'string'
     try {
-      await this.#space.demand(undefined, typeof from === 'string')
+      await this.#space.demand(undefined, isFile)
       await this.#leases.run(digest, () =>
-        typeof from === 'string' ? this.#large.publish(from, blob) : this.small.store(digest, 'identity', from),
+        isFile ? this.#large.publish(from, blob) : this.small.store(digest, 'identity', from),
       )
       return end
     } catch (error) {
@@ -253,5 +242,40 @@ export class FolderBlobStore implements BlobStore {
 
   #newTmpFile() {
     return join(this.#dataDir, 'tmp', randomUUID())
+  }
+}
+
+/**
+ * Reference-counted leases on blobs, and a mutex per digest for tasks that change its bytes. In memory: one process
+ * owns a data directory.
+ */
+class BlobLeases {
+  readonly #leases = new Map<string, number>()
+  readonly #tasks = new Map<string, Promise<unknown>>()
+
+  /** Leases a digest, so that its bytes stay. The returned function ends the lease; call it once. */
+  acquire(digest: string): () => void {
+    this.#leases.set(digest, (this.#leases.get(digest) ?? 0) + 1)
+    return () => {
+      const left = (this.#leases.get(digest) ?? 1) - 1
+      if (left > 0) this.#leases.set(digest, left)
+      else this.#leases.delete(digest)
+    }
+  }
+
+  isLeased(digest: string): boolean {
+    return this.#leases.has(digest)
+  }
+
+  get count(): number {
+    return this.#leases.size
+  }
+
+  run<T>(digest: string, task: () => Promise<T>): Promise<T> {
+    const result = this.#tasks.get(digest)?.then(task) ?? task()
+    const ended = result.catch(() => undefined)
+    this.#tasks.set(digest, ended)
+    void ended.then(() => this.#tasks.get(digest) === ended && this.#tasks.delete(digest))
+    return result
   }
 }

@@ -1,6 +1,6 @@
 import { Probe } from '@domains-and-files/persistence'
 
-export interface GarbageOptions {
+interface GarbageOptions {
   /** Removes a blob unless it is in use; false: to be retried. */
   remove: (digest: string) => Promise<boolean>
   /** Called for the first failed removal; again only after removals have worked. */
@@ -62,38 +62,3 @@ export class Garbage {
 const maxRemovals = 64
 
 const retryMs = 1000
-
-/**
- * Reference-counted leases on blobs, and a mutex per digest for tasks that change its bytes. In memory: one process
- * owns a data directory.
- */
-export class BlobLeases {
-  readonly #leases = new Map<string, number>()
-  readonly #tasks = new Map<string, Promise<unknown>>()
-
-  /** Leases a digest, so that its bytes stay. The returned function ends the lease; call it once. */
-  acquire(digest: string): () => void {
-    this.#leases.set(digest, (this.#leases.get(digest) ?? 0) + 1)
-    return () => {
-      const left = (this.#leases.get(digest) ?? 1) - 1
-      if (left > 0) this.#leases.set(digest, left)
-      else this.#leases.delete(digest)
-    }
-  }
-
-  isLeased(digest: string): boolean {
-    return this.#leases.has(digest)
-  }
-
-  get count(): number {
-    return this.#leases.size
-  }
-
-  run<T>(digest: string, task: () => Promise<T>): Promise<T> {
-    const result = this.#tasks.get(digest)?.then(task) ?? task()
-    const ended = result.catch(() => undefined)
-    this.#tasks.set(digest, ended)
-    void ended.then(() => this.#tasks.get(digest) === ended && this.#tasks.delete(digest))
-    return result
-  }
-}

@@ -1,28 +1,31 @@
-import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createDirectory, DataDirError, fsyncDirectory } from '@domains-and-files/persistence'
-import type { ContentCoding } from '../../rfc9110/content-codings.ts'
-import { blobMode, blobPathOf, contentCodings, folderMode } from '../blob-path.ts'
-import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
+import { type ContentCoding, contentCodings } from '../../rfc9110/content-codings.ts'
 import type { StoredEntry } from '../blob-store.ts'
-import { hashBlob, type StoredBlob, type VerifiedContents } from '../integrity.ts'
-import { writeWhole } from '../staging-file.ts'
-
-type Proofs = Pick<VerifiedContents, 'recordVerified'>
+import {
+  blobMode,
+  blobPathOf,
+  folderMode,
+  hashBlob,
+  type OpenBlob,
+  type StoredBlob,
+  type VerifiedContents,
+} from '../stored-blob.ts'
 
 /** Blobs and compressed forms of more than 32 KiB: files below `blobs`, named by digest. */
 export class LargeBlobs {
   readonly #dataDir: string
   readonly #ensureDirectory: EnsureDirectory
-  readonly #proofs: Proofs
+  readonly #verified: VerifiedContents
 
-  constructor(dataDir: string, ensureDirectory: EnsureDirectory, proofs: Proofs) {
+  constructor(dataDir: string, ensureDirectory: EnsureDirectory, verified: VerifiedContents) {
     this.#dataDir = dataDir
     this.#ensureDirectory = ensureDirectory
-    this.#proofs = proofs
+    this.#verified = verified
   }
 
-  /** `onClose` is called once the file has been closed, and not if there is none. */
+  /** As `openFile`. */
   open(digest: string, coding: ContentCoding, onClose?: () => void): Promise<OpenBlob | undefined> {
     return openFile(this.#fileOf(digest, coding), onClose)
   }
@@ -42,16 +45,9 @@ export class LargeBlobs {
   }
 
   /** Stores a compressed form durably, by way of `tmpFile`, which must not exist. */
-  async writeForm(
-    { digest, coding, tmpFile }: { digest: string; coding: ContentCoding; tmpFile: string },
-    bytes: Buffer,
-  ): Promise<void> {
+  async writeForm(digest: string, coding: ContentCoding, { bytes, tmpFile }: { bytes: Buffer; tmpFile: string }) {
     try {
-      {
-        await using handle = await open(tmpFile, 'wx', blobMode)
-        await writeWhole(handle, bytes)
-        await handle.sync()
-      }
+      await writeFile(tmpFile, bytes, { flag: 'wx', mode: blobMode, flush: true })
       await this.#place(tmpFile, digest, coding)
     } catch (error) {
       await rm(tmpFile, { force: true })
@@ -60,8 +56,29 @@ export class LargeBlobs {
   }
 
   /** Removes forms of a blob, or the blob with all its forms, itself last. */
-  async remove(digest: string, codings = [...contentCodings].reverse()): Promise<void> {
+  async remove(digest: string, codings = contentCodings.toReversed()): Promise<void> {
     for (const coding of codings) await rm(this.#fileOf(digest, coding), { force: true })
+  }
+
+  /** The names of the directories in `blobs`: the first two hex digits of digests. */
+  prefixes(): Promise<string[]> {
+    return list(join(this.#dataDir, 'blobs'))
+  }
+
+  /** The files of one directory of `blobs`, without opening any. */
+  async list(prefix: string): Promise<StoredEntry[]> {
+    const entries: StoredEntry[] = []
+    for (const folder of await list(join(this.#dataDir, 'blobs', prefix))) {
+      for (const file of await list(join(this.#dataDir, 'blobs', prefix, folder))) {
+        const name = join('blobs', prefix, folder, file)
+        const digest = file.slice(0, 64)
+        const isOwn =
+          /^[0-9a-f]{64}$/.test(digest) &&
+          contentCodings.some((coding) => join('blobs', ...blobPathOf(digest, coding)) === name)
+        entries.push(isOwn ? { name, digest } : { name })
+      }
+    }
+    return entries
   }
 
   async #isSound({ digest, size }: StoredBlob): Promise<boolean> {
@@ -77,13 +94,51 @@ export class LargeBlobs {
     if (from) await rename(from, file)
     await fsyncDirectory(dirname(file))
     const stamp = stampOf(await stat(file, { bigint: true }))
-    this.#proofs.recordVerified({ digest, coding, stamp })
+    this.#verified.recordVerified({ digest, coding, stamp })
   }
 
   #fileOf(digest: string, coding: ContentCoding) {
     return join(this.#dataDir, 'blobs', ...blobPathOf(digest, coding))
   }
 }
+
+/** Opens a file to read; undefined if it does not exist. Calls `onClose` after the file was closed. */
+export async function openFile(file: string, onClose = () => {}): Promise<OpenBlob | undefined> {
+  const handle = await open(file, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
+  if (!handle) return undefined
+  const found = await handle.stat({ bigint: true }).catch(async (error) => {
+    await handle.close()
+    throw error
+  })
+  const size = Number(found.size)
+  return {
+    size,
+    stamp: stampOf(found),
+    read: (start, length, into) => {
+      const there = Math.max(0, Math.min(length, size - start))
+      return readWhole(handle, start, into?.subarray(0, there) ?? Buffer.allocUnsafe(there))
+    },
+    async [Symbol.asyncDispose]() {
+      await handle.close()
+      onClose()
+    },
+  }
+}
+
+// One call may read fewer bytes than asked for.
+async function readWhole(handle: FileHandle, start: number, bytes: Buffer): Promise<Buffer> {
+  for (let at = 0; at < bytes.length; ) {
+    const { bytesRead } = await handle.read(bytes, at, bytes.length - at, start + at)
+    if (bytesRead === 0) throw new Error('a stored content was truncated while it was read')
+    at += bytesRead
+  }
+  return bytes
+}
+
+// Identifies the bytes of a file by inode, size and modification time. Hard links and mode changes keep it.
+const stampOf = ({ ino, size, mtimeNs }: { ino: bigint; size: bigint; mtimeNs: bigint }) => `${ino}.${size}.${mtimeNs}`
 
 /** Creates the directories of a store where they are missing, and empties `tmp`. */
 export async function openDirectories(dataDir: string): Promise<EnsureDirectory> {
@@ -98,31 +153,30 @@ export async function openDirectories(dataDir: string): Promise<EnsureDirectory>
 
 // Tries a rename: comparing device numbers is not enough, since renames fail between two mounts of one device.
 async function demandRename(dataDir: string) {
-  const names = ['tmp', 'blobs'].map((name) => join(dataDir, name, 'rename-test'))
-  const [from = '', to = ''] = names
+  const [from, to] = [join(dataDir, 'tmp', 'rename-test'), join(dataDir, 'blobs', 'rename-test')]
   try {
     await writeFile(from, '')
     await rename(from, to)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : ''
-    if (code === 'EXDEV') throw new DataDirError(separateFileSystems(dataDir))
+    if (code === 'EXDEV')
+      throw new DataDirError(
+        `Cannot start: blobs and tmp in ${dataDir} are on different file systems: put all of DATA_DIR on one.`,
+      )
     // A full disk is no reason to refuse the start: files are served, and can be deleted.
     if (code !== 'ENOSPC' && code !== 'EDQUOT') throw error
   } finally {
-    for (const name of names) await rm(name, { force: true })
+    for (const name of [from, to]) await rm(name, { force: true })
   }
 }
 
-const separateFileSystems = (dataDir: string) =>
-  `Cannot start: blobs and tmp in ${dataDir} are on different file systems: put all of DATA_DIR on one.`
-
-/** Creates a directory below the root, and its parents, where they are missing. */
+/**
+ * Creates a directory below the root, and its parents, where they are missing. Resolves once the entry of each is
+ * fsynced, for concurrent callers too, and for a directory that existed: the process that created it may have been
+ * killed before the fsync.
+ */
 export type EnsureDirectory = (directory: string) => Promise<void>
 
-/**
- * Resolves once the entry of each directory is fsynced, for concurrent callers too, and for a directory that existed: the
- * process that created it may have been killed before the fsync.
- */
 export function ensureBelow(root: string): EnsureDirectory {
   // As `join` writes it: DATA_DIR may be `./data` or `/data/`.
   const ensured = new Map([[join(root, '.'), Promise.resolve()]])
@@ -140,25 +194,6 @@ async function create(directory: string) {
     if (error.code !== 'EEXIST') throw error
   })
   await fsyncDirectory(dirname(directory))
-}
-
-/** The names of the directories in `blobs`: the first two hex digits of digests. */
-export const listShards = (dataDir: string): Promise<string[]> => list(join(dataDir, 'blobs'))
-
-/** Lists the files of one directory of `blobs`, without opening any. */
-export async function listFiles(dataDir: string, prefix: string): Promise<StoredEntry[]> {
-  const entries: StoredEntry[] = []
-  for (const folder of await list(join(dataDir, 'blobs', prefix))) {
-    for (const file of await list(join(dataDir, 'blobs', prefix, folder))) {
-      const name = join('blobs', prefix, folder, file)
-      const digest = file.slice(0, 64)
-      const isOwn =
-        /^[0-9a-f]{64}$/.test(digest) &&
-        contentCodings.some((coding) => join('blobs', ...blobPathOf(digest, coding)) === name)
-      entries.push(isOwn ? { name, digest } : { name })
-    }
-  }
-  return entries
 }
 
 const list = (folder: string) =>

@@ -1,7 +1,7 @@
 import { BytesLost } from '../../errors.ts'
-import { openFile } from '../blob-reader.ts'
-import { type ContentHash, hashBlob } from '../integrity.ts'
 import type { StagedBlob, StagingFile } from '../staging-file.ts'
+import { type ContentHash, hashBlob } from '../stored-blob.ts'
+import { openFile } from './large-blobs.ts'
 
 /**
  * A blob that arrives in several requests: a file in `uploads`, of which the staged size is saved. `stage` stages the

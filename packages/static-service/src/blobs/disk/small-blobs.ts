@@ -1,11 +1,24 @@
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { SqliteSql } from '@domains-and-files/persistence'
-import type { ContentCoding } from '../../rfc9110/content-codings.ts'
-import { GroupCommit, WorkerRpc } from '../../sqlite/worker-commits.ts'
-import { contentCodings } from '../blob-path.ts'
-import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
-import { openBlobDatabase } from './blob-database.ts'
-import type { BlobCommand, BlobWorkerMethods } from './blob-worker.ts'
+import { SqliteSql } from '@domains-and-files/persistence'
+import { type ContentCoding, contentCodings } from '../../rfc9110/content-codings.ts'
+import { GroupCommit, type Outcome, WorkerRpc } from '../../sqlite/worker-commits.ts'
+import type { VerifiedContent, VerifiedContents } from '../stored-blob.ts'
+
+export const blobDatabaseName = 'contents.sqlite'
+
+export const blobDatabaseFile = (dataDir: string) => join(dataDir, blobDatabaseName)
+
+/** Statements with their values, which succeed or fail together. */
+export type BlobCommand = [text: string, ...values: unknown[]][]
+
+/** Of the thread that writes to the database: `blob-worker.ts`. */
+export type BlobWorkerMethods = {
+  /** Durable when it resolves. */
+  commit(commands: BlobCommand[]): Promise<Outcome<void>[]>
+  /** Truncates the write-ahead logs of this database and of others. Returns whether this one is empty: no reader needs it. */
+  truncateLogs(others: string[]): boolean
+}
 
 /**
  * Blobs of up to 32 KiB, and compressed forms of that size, in a SQLite database of their own. Reads are look-ups by
@@ -60,20 +73,15 @@ export class SmallBlobs implements VerifiedContents {
     return this.#list(query, 'f'.repeat(62))
   }
 
-  /**
-   * Gives the pages of removed rows back to the file system, and truncates the write-ahead logs of this database and of
-   * `others`. Returns whether the log of this database is empty: no reader needed it.
-   */
+  /** Gives the pages of removed rows back to the file system, too. Returns as `BlobWorkerMethods` says. */
   truncateLogs(others: string[] = []): Promise<boolean> {
     return this.#worker.ask('truncateLogs', others)
   }
 
   /** Erases removed rows: until the log is checkpointed, they are overwritten in the log only. */
   async emptyLog(): Promise<void> {
-    for (let tries = 0; tries < maxTruncations; tries += 1) {
-      if (await this.truncateLogs()) return
-      await wait(truncateMs)
-    }
+    // Readers of the log finish within milliseconds; gives up after 5 s.
+    for (let tries = 0; tries < 50 && !(await this.truncateLogs()); tries += 1) await wait(100)
   }
 
   /** Replaces differing bytes: they are damaged. Durable when it resolves. @throws a SQLite error, such as `SQLITE_FULL`. */
@@ -93,24 +101,17 @@ export class SmallBlobs implements VerifiedContents {
     return this.#commits.submit([[`delete from contents where ${isKey}`, ...keyOf(digest, coding)]])
   }
 
-  /** Whether a file has matched its digest, and has not changed since. */
   isVerified(file: VerifiedContent): boolean {
     if (this.#recording.has(nameOf(file))) return true
     return this.#verified.get(...keyOf(file.digest, file.coding)) === file.stamp
   }
 
-  /** Records in the background that a file matches its digest. If that fails, the file is hashed again when needed. */
   recordVerified(file: VerifiedContent): void {
     const name = nameOf(file)
+    const values = [...keyOf(file.digest, file.coding), file.stamp]
     this.#recording.add(name)
     this.#commits
-      .submit([
-        [
-          'insert or replace into verified_files values (unhex(?), ?, ?)',
-          ...keyOf(file.digest, file.coding),
-          file.stamp,
-        ],
-      ])
+      .submit([['insert or replace into verified_files values (unhex(?), ?, ?)', ...values]])
       .catch(() => undefined)
       .finally(() => this.#recording.delete(name))
   }
@@ -121,8 +122,9 @@ export class SmallBlobs implements VerifiedContents {
     return found === 'ok' ? undefined : String(found)
   }
 
-  check(): void {
-    if (!this.#sql.isIntact) throw new Error('the files of the content database are gone')
+  /** False: the files of the database are gone. */
+  get isIntact(): boolean {
+    return this.#sql.isIntact
   }
 
   async close(): Promise<void> {
@@ -132,15 +134,10 @@ export class SmallBlobs implements VerifiedContents {
   }
 
   #list(query: string, ...values: string[]) {
-    return this.#sql.database
-      .prepare<string[], string>(query)
-      .pluck()
-      .all(...values)
+    const statement = this.#sql.database.prepare<string[], string>(query).pluck()
+    return statement.all(...values)
   }
 }
-
-// Readers of the log finish within milliseconds; gives up after 5 s.
-const [maxTruncations, truncateMs] = [50, 100]
 
 const isKey = 'digest = unhex(?) and coding = ?'
 const insert = `insert into contents (digest, coding, bytes) values (unhex(?), ?, ?)
@@ -149,3 +146,41 @@ const insert = `insert into contents (digest, coding, bytes) values (unhex(?), ?
 const keyOf = (digest: string, coding: ContentCoding) => [digest, contentCodings.indexOf(coding)] as const
 
 const nameOf = ({ digest, coding, stamp }: VerifiedContent) => `${digest}.${coding}.${stamp}`
+
+// Rows are appended in order of arrival: keyed by digest, each insert would dirty a random page (measured: half the
+// speed). Databases of earlier versions have these tables without a record of it.
+const migrations = {
+  contents: [
+    `create table if not exists contents (
+       id integer primary key,
+       digest blob not null,
+       coding integer not null, -- an index of contentCodings
+       bytes blob not null
+     ) strict;
+     create unique index if not exists contents_by_digest on contents (digest, coding);
+
+     -- Files of blobs that were found to have their digest, and their inode, size and modification time at that moment.
+     create table if not exists verified_files (
+       digest blob not null,
+       coding integer not null,
+       stamp text not null,
+       primary key (digest, coding)
+     ) strict, without rowid;`,
+  ],
+}
+
+/** Opens the database of small blobs. `create` migrates it, too: only one connection at a time may do so. */
+export function openBlobDatabase(dataDir: string, mode: 'read' | 'write' | 'create'): SqliteSql {
+  const sql = new SqliteSql({
+    file: blobDatabaseFile(dataDir),
+    isReadOnly: mode === 'read',
+    ...(mode === 'create' && { migrations, isVacuumed: true }),
+  })
+  if (mode === 'read') return sql
+  // Frequent checkpoints keep the log small on a small disk.
+  sql.database.pragma('wal_autocheckpoint = 500')
+  sql.database.pragma('journal_size_limit = 4194304')
+  // Overwrites deleted rows, so that free pages keep no forgotten bytes.
+  sql.database.pragma('secure_delete = ON')
+  return sql
+}

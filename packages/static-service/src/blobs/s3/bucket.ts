@@ -30,11 +30,6 @@ export interface UploadedPart {
   etag: string | undefined
 }
 
-export interface Download {
-  body: Readable
-  etag: string | undefined
-}
-
 /**
  * Calls to a bucket of an S3 store. Retries transient failures, at most three attempts; does not retry timeouts.
  * @throws {HttpError} from every method: `unavailable`, or `insufficient_storage` if the store is full.
@@ -81,11 +76,7 @@ export class Bucket {
   }
 
   /** The bytes from `start` up to `end`; undefined if there is no such object. Aborting closes the connection. */
-  get(
-    key: string,
-    { start, end }: { start: number; end: number },
-    abortSignal: AbortSignal,
-  ): Promise<Download | undefined> {
+  get(key: string, { start, end }: { start: number; end: number }, abortSignal: AbortSignal) {
     const input = { ...this.#at(key), Range: `bytes=${start}-${end - 1}` }
     const command = new this.#sdk.GetObjectCommand(input)
     const options = { abortSignal, requestTimeout: this.#timeoutMs }
@@ -102,10 +93,7 @@ export class Bucket {
   }
 
   /** Size and entity tag of an object; undefined if there is none. */
-  head(
-    key: string,
-    requestTimeout = this.#timeoutMs,
-  ): Promise<{ size: number | undefined; etag: string | undefined } | undefined> {
+  head(key: string, requestTimeout = this.#timeoutMs) {
     const command = new this.#sdk.HeadObjectCommand(this.#at(key))
     return this.#call('head', async () => {
       const found = await this.#client.send(command, { requestTimeout }).catch(ignoreMissing)
@@ -127,28 +115,19 @@ export class Bucket {
     })
   }
 
-  putPart(
-    { number, ...upload }: Multipart & { number: number },
-    bytes: Uint8Array,
-    sha256: string,
-  ): Promise<UploadedPart> {
+  putPart({ number, ...upload }: Multipart & { number: number }, bytes: Uint8Array, sha256: string) {
     const part = { PartNumber: number, Body: bytes, ContentLength: bytes.length }
-    const input = { ...this.#of(upload), ...part }
-    const command = withDigest(new this.#sdk.UploadPartCommand(input), sha256)
-    return this.#call('part', async () => {
-      const { ETag } = await this.#client.send(command)
-      return { number, etag: ETag }
-    })
+    const command = withDigest(new this.#sdk.UploadPartCommand({ ...this.#of(upload), ...part }), sha256)
+    return this.#call('part', async () => ({ number, etag: (await this.#client.send(command)).ETag }))
   }
 
   /** Joins the parts to an object of this size. Returns its entity tag. */
-  finishMultipart(
-    { size, ...upload }: Multipart & { size: number },
-    parts: UploadedPart[],
-  ): Promise<string | undefined> {
+  finishMultipart({ size, ...upload }: Multipart & { size: number }, parts: UploadedPart[]) {
     const named = parts.map(({ number, etag }) => ({ PartNumber: number, ETag: etag }))
-    const input = { ...this.#of(upload), MultipartUpload: { Parts: named } }
-    const command = new this.#sdk.CompleteMultipartUploadCommand(input)
+    const command = new this.#sdk.CompleteMultipartUploadCommand({
+      ...this.#of(upload),
+      MultipartUpload: { Parts: named },
+    })
     return this.#call('multipart', async () => {
       try {
         return (await this.#client.send(command)).ETag

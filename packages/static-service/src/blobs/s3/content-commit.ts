@@ -1,10 +1,9 @@
 import { type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import type { ContentCoding } from '../../rfc9110/content-codings.ts'
-import { contentCodings } from '../blob-path.ts'
+import { type ContentCoding, contentCodings } from '../../rfc9110/content-codings.ts'
 import type { StoredObject } from './object-reader.ts'
 
 /** An uploaded blob without a committed file: its bytes, or the object that holds them. */
-export type PendingContent = { digest: string; size: number } & (
+type PendingContent = { digest: string; size: number } & (
   | { bytes: Uint8Array }
   | { key: string; etag: string | undefined }
 )

@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { type Postgres, Probe } from '@domains-and-files/persistence'
+import { type Postgres, Probe, sql } from '@domains-and-files/persistence'
 import type { ObjectOptions } from './object-uploads.ts'
 
-type Dependencies = Pick<ObjectOptions, 'postgres' | 'bucket' | 'onError'>
-
 interface Garbage {
-  object_key: string
-  upload_id: string | null
+  key: string
+  uploadId: string | null
 }
 
 /**
@@ -14,14 +12,14 @@ interface Garbage {
  * table only after its deletion: if a sweep dies, the next one deletes it again.
  */
 export class GarbageSweep {
-  readonly #dependencies: Dependencies
+  readonly #options: ObjectOptions
   readonly #repeated: Probe
   deleted = 0
 
   /** `intervalMs`: undefined: only `run` sweeps. */
-  constructor(dependencies: Dependencies, intervalMs: number | undefined) {
-    this.#dependencies = dependencies
-    this.#repeated = new Probe({ check: () => this.#sweep(), intervalMs, onLost: dependencies.onError })
+  constructor(options: ObjectOptions, intervalMs: number | undefined) {
+    this.#options = options
+    this.#repeated = new Probe({ check: () => this.#sweep(), intervalMs, onLost: options.onError })
   }
 
   /** Sweeps until nothing is due. Reports errors instead of throwing them; the next run tries again. */
@@ -31,9 +29,8 @@ export class GarbageSweep {
 
   /** Deletes the garbage of these blobs now, without the grace. */
   async runFor(digests: string[]): Promise<void> {
-    await this.#dependencies.postgres.query(
-      'update static_service.garbage set due_at = clock_timestamp() where digest = any($1)',
-      [digests],
+    await this.#options.postgres.run(
+      sql`update static_service.garbage set due_at = clock_timestamp() where digest = any(${digests})`,
     )
     await this.run() // A running sweep may have missed them.
     await this.run()
@@ -41,9 +38,7 @@ export class GarbageSweep {
 
   /** Counts the objects to be deleted, those of uncommitted uploads among them. */
   async count(): Promise<number> {
-    const [found] = await this.#dependencies.postgres.query<{ count: number }>(
-      'select count(*) from static_service.garbage',
-    )
+    const found = await this.#options.postgres.get<{ count: number }>(sql`select count(*) from static_service.garbage`)
     return found?.count ?? 0
   }
 
@@ -66,34 +61,33 @@ export class GarbageSweep {
   // Claims garbage by postponing it, so that no transaction is open during calls to the store. Never deletes an object
   // that a blob refers to, even if the table lists it.
   #claim(): Promise<Garbage[]> {
-    return this.#dependencies.postgres.query<Garbage>(
-      `update static_service.garbage set due_at = clock_timestamp() + interval '5 minutes'
+    return this.#options.postgres.all<Garbage>(
+      sql`update static_service.garbage set due_at = clock_timestamp() + interval '5 minutes'
        where object_key in (
          select object_key from static_service.garbage g
          where due_at <= clock_timestamp()
            and not exists (select from static_service.backups where expires_at > clock_timestamp())
            and not exists (select from static_service.contents c where c.object_key = g.object_key)
          order by due_at limit ${batchSize} for update skip locked)
-       returning object_key, upload_id`,
+       returning object_key key, upload_id "uploadId"`,
     )
   }
 
   /** Returns the objects that could not be deleted: they stay claimed. */
   async #delete(claimed: Garbage[]): Promise<PromiseRejectedResult[]> {
     if (claimed.length === 0) return []
-    const results = await Promise.allSettled(claimed.map((each) => this.#deleteOne(each)))
-    const done = claimed.filter((_, at) => results[at]?.status === 'fulfilled')
-    await this.#dependencies.postgres.query('delete from static_service.garbage where object_key = any($1)', [
-      done.map(({ object_key }) => object_key),
-    ])
+    const { bucket, postgres } = this.#options
+    const results = await Promise.allSettled(
+      claimed.map(async ({ key, uploadId }) => {
+        if (uploadId !== null) await bucket.abortMultipart({ key, uploadId })
+        await bucket.remove(key)
+        return key
+      }),
+    )
+    const done = results.flatMap((result) => (result.status === 'fulfilled' ? result.value : []))
+    await postgres.run(sql`delete from static_service.garbage where object_key = any(${done})`)
     this.deleted += done.length
     return results.filter((result) => result.status === 'rejected')
-  }
-
-  async #deleteOne({ object_key, upload_id }: Garbage) {
-    const { bucket } = this.#dependencies
-    if (upload_id !== null) await bucket.abortMultipart({ key: object_key, uploadId: upload_id })
-    await bucket.remove(object_key)
   }
 }
 
@@ -106,10 +100,9 @@ const batchSize = 32
 export async function holdGarbage(postgres: Postgres): Promise<AsyncDisposable> {
   const id = randomUUID()
   const renew = () =>
-    postgres.query(
-      `insert into static_service.backups values ($1, clock_timestamp() + interval '10 minutes')
+    postgres.run(
+      sql`insert into static_service.backups values (${id}, clock_timestamp() + interval '10 minutes')
        on conflict (id) do update set expires_at = excluded.expires_at`,
-      [id],
     )
   await renew()
   // A failed renewal is ignored: the next comes long before the lease expires.
@@ -117,7 +110,7 @@ export async function holdGarbage(postgres: Postgres): Promise<AsyncDisposable> 
   return {
     [Symbol.asyncDispose]: async () => {
       await renewing.close()
-      await postgres.query('delete from static_service.backups where id = $1', [id])
+      await postgres.run(sql`delete from static_service.backups where id = ${id}`)
     },
   }
 }

@@ -1,6 +1,6 @@
 import { HttpError } from '@domains-and-files/http'
 import { contentsUnavailable } from '../../errors.ts'
-import type { OpenBlob } from '../blob-reader.ts'
+import type { OpenBlob } from '../stored-blob.ts'
 import type { Bucket } from './bucket.ts'
 
 export interface StoredObject {

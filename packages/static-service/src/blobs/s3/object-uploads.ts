@@ -2,7 +2,7 @@ import { createHash, hash, randomUUID } from 'node:crypto'
 import { open, readFile } from 'node:fs/promises'
 import { type Postgres, sql } from '@domains-and-files/persistence'
 import pLimit from 'p-limit'
-import type { StoredBlob } from '../integrity.ts'
+import type { StoredBlob } from '../stored-blob.ts'
 import type { Bucket, Multipart, UploadedPart } from './bucket.ts'
 import { dueIn, isUnclaimed } from './content-commit.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
@@ -72,7 +72,6 @@ export class ObjectUploads {
     )
   }
 
-  /** Postpones the deletion of the object. */
   sendPart(where: Multipart & { number: number }, slice: FileSlice): Promise<UploadedPart> {
     return this.#memory(() => this.#sendPart(where, slice, Buffer.allocUnsafeSlow(slice.length)))
   }
@@ -96,7 +95,7 @@ export class ObjectUploads {
     return new ObjectReader(this.#options.bucket, object)
   }
 
-  /** Has the object deleted after the grace, unless it was committed. */
+  /** As `UploadedObject.discard`, but waits. */
   async discard(key: string): Promise<void> {
     const { postgres, graceSeconds } = this.#options
     await postgres.run(
@@ -115,13 +114,10 @@ export class ObjectUploads {
     await Promise.all(this.#discards)
   }
 
-  async #send(
-    { key, size, sha256 }: { key: string; size: number; sha256: string },
-    from: Buffer | string,
-  ): Promise<string | undefined> {
+  async #send({ key, size, sha256 }: { key: string; size: number; sha256: string }, from: Buffer | string) {
     const { bucket } = this.#options
     if (typeof from !== 'string') return bucket.put(key, from, sha256)
-    if (size > maxSingleBytes) return this.#sendParts({ key, file: from, size })
+    if (size > maxSingleBytes) return this.#sendParts(key, { file: from, size })
     return this.#memory(async () => bucket.put(key, await readFile(from), sha256))
   }
 
@@ -138,7 +134,7 @@ export class ObjectUploads {
     return uploadId
   }
 
-  async #sendParts({ key, file, size }: { key: string; file: string; size: number }) {
+  async #sendParts(key: string, { file, size }: { file: string; size: number }) {
     const { bucket } = this.#options
     const uploadId = await this.#startMultipart(key)
     const parts: UploadedPart[] = []
@@ -148,8 +144,7 @@ export class ObjectUploads {
       const buffer = Buffer.allocUnsafeSlow(partBytesOf(size))
       // An error ends the shared generator, and so all senders.
       for (const { number, ...slice } of slices) {
-        const where = { key, uploadId, number }
-        parts[number - 1] = await this.#sendPart(where, slice, buffer)
+        parts[number - 1] = await this.#sendPart({ key, uploadId, number }, slice, buffer)
       }
     }
     const results = await Promise.allSettled(Array.from({ length: maxConcurrentParts }, () => this.#memory(send)))
@@ -163,11 +158,8 @@ export class ObjectUploads {
     }
   }
 
-  async #sendPart(
-    where: Multipart & { number: number },
-    { file, start, length }: FileSlice,
-    buffer: Buffer,
-  ): Promise<UploadedPart> {
+  // Postpones the deletion of the object.
+  async #sendPart(where: Multipart & { number: number }, { file, start, length }: FileSlice, buffer: Buffer) {
     const sha256 = createHash('sha256')
     await using handle = await open(file)
     // In pieces, so that hashing does not block the event loop.
@@ -178,8 +170,7 @@ export class ObjectUploads {
       sha256.update(buffer.subarray(at, at + bytesRead))
       at += bytesRead
     }
-    const { bucket } = this.#options
-    const sent = await bucket.putPart(where, buffer.subarray(0, length), sha256.digest('hex'))
+    const sent = await this.#options.bucket.putPart(where, buffer.subarray(0, length), sha256.digest('hex'))
     await this.renew(where)
     return sent
   }
@@ -188,10 +179,7 @@ export class ObjectUploads {
   async #addKey(folder: string): Promise<string> {
     const { postgres, prefix } = this.#options
     const key = [...(prefix ? [prefix] : []), folder, randomUUID()].join('/')
-    await postgres.run(
-      sql`insert into static_service.garbage (object_key, due_at)
-         values (${key}, ${this.#due})`,
-    )
+    await postgres.run(sql`insert into static_service.garbage (object_key, due_at) values (${key}, ${this.#due})`)
     return key
   }
 

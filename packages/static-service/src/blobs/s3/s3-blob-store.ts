@@ -3,20 +3,31 @@ import { constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Probe, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import { type CompressedCoding, type ContentCoding, compressedCodings } from '../../rfc9110/content-codings.ts'
-import { contentCodings, folderMode, maxSmallBytes } from '../blob-path.ts'
-import { type OpenBlob, openBytes } from '../blob-reader.ts'
+import {
+  type CompressedCoding,
+  type ContentCoding,
+  compressedCodings,
+  contentCodings,
+} from '../../rfc9110/content-codings.ts'
 import type { BlobStore, OnSaved, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
 import { isWritable } from '../disk/disk-space.ts'
-import type { ContentHash, StoredBlob, VerifiedContents } from '../integrity.ts'
 import { StagedBlob, StagingFile, StagingMemory } from '../staging-file.ts'
+import {
+  type ContentHash,
+  folderMode,
+  maxSmallBytes,
+  type OpenBlob,
+  openBytes,
+  type StoredBlob,
+  type VerifiedContents,
+} from '../stored-blob.ts'
 import { ContentCommit, deleteContents, findRow, isForm, isUnclaimed } from './content-commit.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
 import { type ObjectOptions, ObjectUploads, partBytesOf } from './object-uploads.ts'
 import { ResumableObject, type SavedParts } from './resumable-object.ts'
 
-export interface S3BlobStoreOptions extends ObjectOptions {
+interface S3BlobStoreOptions extends ObjectOptions {
   dataDir: string
   /** Maximum bytes of an upload in several requests. */
   maxUploadBytes?: number
@@ -89,16 +100,12 @@ export class S3BlobStore implements BlobStore {
     })
   }
 
-  async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
+  open(digest: string, coding?: ContentCoding): Promise<OpenBlob | undefined> {
     return this.openAt(this.#options.postgres, digest, coding)
   }
 
   /** As `open`, but as of a snapshot of the database: for a backup. */
-  async openAt(
-    snapshot: Pick<SqlTransaction, 'get'>,
-    digest: string,
-    coding: ContentCoding = 'identity',
-  ): Promise<OpenBlob | undefined> {
+  async openAt(snapshot: Pick<SqlTransaction, 'get'>, digest: string, coding: ContentCoding = 'identity') {
     const row = await findRow(snapshot, digest, coding)
     if (!row) return undefined
     if ('bytes' in row) return openBytes(row.bytes)
@@ -126,12 +133,8 @@ export class S3BlobStore implements BlobStore {
   }
 
   // Only if the blob is stored, and does not have that form. Otherwise the object stays garbage.
-  async #addForm(
-    digest: string,
-    coding: ContentCoding,
-    { size, ...form }: { size: number; bytes: Buffer } | StoredObject,
-  ): Promise<void> {
-    const { bytes, key, etag } = { bytes: null, key: null, etag: null, ...form }
+  async #addForm(digest: string, coding: ContentCoding, form: { size: number; bytes: Buffer } | StoredObject) {
+    const { size, bytes, key, etag } = { bytes: null, key: null, etag: null, ...form }
     await this.#options.postgres.run(sql`with content as (
         select from static_service.contents where ${isForm(digest, 'identity')} for key share
       ), uploaded as (
@@ -174,10 +177,8 @@ export class S3BlobStore implements BlobStore {
 
   check() {
     const isDiskWritable = isWritable(this.#options.dataDir, 'writable', constants.O_WRONLY | constants.O_CREAT)
-    return {
-      disk: { status: isDiskWritable ? ('ok' as const) : ('unavailable' as const) },
-      s3: { status: this.#probe?.isAvailable ? ('ok' as const) : ('unavailable' as const) },
-    }
+    const statusIf = (isOk: boolean | undefined) => ({ status: isOk ? ('ok' as const) : ('unavailable' as const) })
+    return { disk: statusIf(isDiskWritable), s3: statusIf(this.#probe?.isAvailable) }
   }
 
   get busy(): number {

@@ -1,4 +1,4 @@
-import type { StoredBlob } from '../../blobs/integrity.ts'
+import type { StoredBlob } from '../../blobs/stored-blob.ts'
 import { parentOf } from '../../files/file-path.ts'
 import type { BlobReferences, DirectoryCounts, FileRow, StoredFile } from '../tables.ts'
 import type { ChangeCause, ChangeEntry, RowChange } from './change-entry.ts'

@@ -1,5 +1,5 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import type { StoredBlob } from '../../blobs/integrity.ts'
+import type { StoredBlob } from '../../blobs/stored-blob.ts'
 import { contentMissing, fileNotFound, quotaExceeded } from '../../errors.ts'
 import { readRecordedFiles } from '../history/change-log.ts'
 import { among, columnNames, columns, type RowOf, recordsOf, selected } from '../records.ts'

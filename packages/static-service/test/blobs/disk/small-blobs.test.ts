@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { blobDatabaseFile } from '../../../src/blobs/disk/blob-database.ts'
-import { SmallBlobs } from '../../../src/blobs/disk/small-blobs.ts'
+import { blobDatabaseFile, SmallBlobs } from '../../../src/blobs/disk/small-blobs.ts'
 
 test('an outage during the retry of one command of a failed group is an outage for its caller', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'small-blobs-'))

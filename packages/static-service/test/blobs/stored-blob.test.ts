@@ -3,7 +3,7 @@ import { chmodSync, linkSync, mkdtempSync, readFileSync, rmSync, utimesSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { blobPathOf } from '../../src/blobs/blob-path.ts'
+import { blobPathOf } from '../../src/blobs/stored-blob.ts'
 import { type Program, run } from '../support/program.ts'
 import { digestOf } from '../support/stored-contents.ts'
 

@@ -3,13 +3,45 @@ import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
 import { headLength } from '../files/media-type.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
-import type { OpenBlob } from './blob-reader.ts'
+
+/** Blobs and compressed forms up to this size are database rows; larger ones are files or objects. */
+export const maxSmallBytes = 32_768
+
+/** The path of a blob, or of its compressed form, below `blobs`. */
+export const blobPathOf = (digest: string, form: ContentCoding = 'identity') =>
+  [digest.slice(0, 2), digest.slice(2, 4), form === 'identity' ? digest : `${digest}.${form}`] as const
+
+/** Group-readable for a proxy that sends files itself (docs/proxy.md); the mode of the data folder excludes others. */
+export const blobMode = 0o640
+
+export const folderMode = 0o750
 
 /** A stored blob: its SHA-256 digest in hex, and its size in bytes. */
 export interface StoredBlob {
   digest: string
   size: number
 }
+
+/** A blob opened for reading. Its bytes stay until this is disposed of, once, even if its files are deleted. */
+export interface OpenBlob extends AsyncDisposable {
+  readonly size: number
+  /** Identifies the file or object as it is now; undefined for bytes that are in memory. */
+  readonly stamp: string | undefined
+  /** Announces sequential reads of these bytes: an object store fetches them in one request. */
+  expect?(start: number, end: number): void
+  /** Reads up to `length` bytes, fewer at the end of the blob; into the given buffer, if any. */
+  read(start: number, length: number, into?: Buffer): Promise<Buffer>
+}
+
+export const openBytes = (bytes: Buffer): OpenBlob => ({
+  size: bytes.length,
+  stamp: undefined,
+  read: async (start, length, into) => {
+    const slice = bytes.subarray(start, start + length)
+    return into ? into.subarray(0, slice.copy(into)) : slice
+  },
+  [Symbol.asyncDispose]: async () => undefined,
+})
 
 /** SHA-256 of an arriving blob, and its first bytes, from which a media type can be detected. */
 export class ContentHash {
@@ -34,6 +66,38 @@ export class ContentHash {
   }
 }
 
+/** The hash of all bytes, read in pieces. */
+export async function hashBlob(blob: OpenBlob): Promise<ContentHash> {
+  const hash = new ContentHash()
+  blob.expect?.(0, blob.size)
+  for (let at = 0; at < blob.size; at += chunkBytes) {
+    hash.update(await blob.read(at, Math.min(chunkBytes, blob.size - at)))
+  }
+  return hash
+}
+
+const chunkBytes = 1_048_576
+
+/**
+ * SHA-256 digest of decoded bytes; undefined if they cannot be decoded. Decodes in the thread pool, to at most `size`
+ * bytes; hashes on this thread.
+ */
+export async function hashBytes(bytes: Buffer, coding: ContentCoding, size: number): Promise<string | undefined> {
+  if (coding === 'identity') return hashOnce('sha256', bytes)
+  try {
+    // Bounded: damaged bytes could decode to any size.
+    return hashOnce('sha256', await decode[coding](bytes, { maxOutputLength: Math.max(size, 1) }))
+  } catch {
+    return undefined
+  }
+}
+
+const decode = {
+  br: promisify(brotliDecompress),
+  zstd: promisify(zstdDecompress),
+  gzip: promisify(gunzip),
+}
+
 /** A blob that matched its digest, with the stamp of the bytes that were verified. */
 export interface VerifiedContent {
   digest: string
@@ -41,7 +105,6 @@ export interface VerifiedContent {
   stamp: string
 }
 
-/** Blobs that are known to match their digest. */
 export interface VerifiedContents {
   isVerified(content: VerifiedContent): boolean
   /** Records it in the background. If that fails, the blob is hashed again when needed. */
@@ -80,35 +143,3 @@ async function matches(blob: OpenBlob, { digest, size }: StoredBlob, coding: Con
   if (coding === 'identity') return (await hashBlob(blob)).digest === digest
   return (await hashBytes(await blob.read(0, blob.size), coding, size)) === digest
 }
-
-/**
- * SHA-256 digest of decoded bytes; undefined if they cannot be decoded. Decodes in the thread pool, to at most `size`
- * bytes; hashes on this thread.
- */
-export async function hashBytes(bytes: Buffer, coding: ContentCoding, size: number): Promise<string | undefined> {
-  if (coding === 'identity') return hashOnce('sha256', bytes)
-  try {
-    // Bounded: damaged bytes could decode to any size.
-    return hashOnce('sha256', await decode[coding](bytes, { maxOutputLength: Math.max(size, 1) }))
-  } catch {
-    return undefined
-  }
-}
-
-const decode = {
-  br: promisify(brotliDecompress),
-  zstd: promisify(zstdDecompress),
-  gzip: promisify(gunzip),
-}
-
-/** The hash of all bytes, read in pieces. */
-export async function hashBlob(blob: OpenBlob): Promise<ContentHash> {
-  const hash = new ContentHash()
-  blob.expect?.(0, blob.size)
-  for (let at = 0; at < blob.size; at += chunkBytes) {
-    hash.update(await blob.read(at, Math.min(chunkBytes, blob.size - at)))
-  }
-  return hash
-}
-
-const chunkBytes = 1_048_576
