@@ -1,6 +1,6 @@
 import { inflateRawSync } from 'node:zlib'
 import { slices } from '@domains-and-files/http'
-import { list, name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
+import { list, name, now, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { type Delta, differenceOf, type Zone } from '../dns/zone.ts'
 import {
   type ChangeFilter,
@@ -10,9 +10,9 @@ import {
   lateMs,
   type QueuedChange,
   type RecentSend,
+  type SendState,
 } from './change.ts'
 import { leaseNow } from './replicas/leases.ts'
-import { isGivenUp, isOpen, readSends } from './sends.ts'
 import {
   type ChangeRow,
   conditionOf,
@@ -24,11 +24,20 @@ import {
 import { getZones } from './zone-snapshots.ts'
 
 const changes = name('changes')
-const sendsTable = name('sends')
+const sends = name('sends')
 
 /** Maximum changes of one batch, and bytes of their JSON, which takes several times as much memory once parsed. */
 const maxReady = 1_000
 const maxReadyBytes = 16 * 1024 * 1024
+
+/** How long the registrar may show the zone that a send replaced. */
+export const recentMs = 60_000
+
+// The exact text of the index: SQLite uses a partial index only if the query repeats its condition.
+export const isOpen = sql`state in ('open', 'unknown', 'unverified')`
+
+/** Given up within `lateMs`: the registrar may still carry it out. */
+export const isGivenUp = sql`given_up_at > ${now} - ${lateMs} and unanswered > 0`
 
 /** `last`: the id of the last queued change. */
 type ReadyRow = Record<'id' | 'last' | 'is_async', number> & { request: string | null }
@@ -37,6 +46,22 @@ type ZonesRow = Record<'domain' | 'before' | 'after', string> &
   Record<'found', string | null> & {
     delta: Buffer | null
   }
+
+/** Zones are digests, times are milliseconds since 1970. */
+interface SendRow {
+  role: 'recent' | 'open' | 'late'
+  id: number
+  state: SendState | 'open'
+  base: string
+  zone: string
+  found: string | null
+  started_at: number
+  unanswered: number
+  /** Of an open send: the zone before the next one that has settled. */
+  next_base: string | null
+  /** Of a late send: the zone that the last one after it left. */
+  latest: string | null
+}
 
 /** A send whose outcome is unknown or not verified: to be resolved by reading the zone. */
 export interface OpenSend {
@@ -124,7 +149,7 @@ export class ChangeHistory {
 
   /** Whether a send of a domain has no outcome, since its process has ended or could not record it. */
   async hasOpenSend(domain: string): Promise<boolean> {
-    const found = sql`select 1 from ${sendsTable} where domain = ${domain} and ${isOpen} and state = 'open' limit 1`
+    const found = sql`select 1 from ${sends} where domain = ${domain} and ${isOpen} and state = 'open' limit 1`
     return (await this.sql.get(found)) !== undefined
   }
 
@@ -173,10 +198,10 @@ export class ChangeHistory {
   /** Domains with open sends, or with given-up sends younger than ten minutes, whose lease nobody holds. */
   unsettledDomains() {
     return this.sql.all<{ name: string; sentAt: number; now: number }>(sql`
-      select domain as name, ${now} as now, coalesce((select max(ended_at) from ${sendsTable} as later
+      select domain as name, ${now} as now, coalesce((select max(ended_at) from ${sends} as later
           where later.domain = unsettled.domain and ended_at > ${now} - ${lateMs}), max(started_at)) as "sentAt"
-      from (select domain, started_at from ${sendsTable} where ${isOpen}
-        union all select domain, started_at from ${sendsTable} where ${isGivenUp}) unsettled
+      from (select domain, started_at from ${sends} where ${isOpen}
+        union all select domain, started_at from ${sends} where ${isGivenUp}) unsettled
       where not exists (select 1 from ${name('leases')} where name = domain and until > ${leaseNow}) group by domain`)
   }
 
@@ -196,7 +221,7 @@ export class ChangeHistory {
   /** The zones of a change; `found`: the zone as it was found after its send, if there was one. */
   async zonesOf(id: number): Promise<(ChangeZones & { found?: Zone }) | undefined> {
     const row = await this.sql.get<ZonesRow>(sql`select domain, before, after, delta,
-      (select found from ${sendsTable} where id = send_id) as found
+      (select found from ${sends} where id = send_id) as found
       from ${changes} where id = ${id} and before is not null`)
     if (!row) return undefined
     const zoneOf = await getZones(this.sql, row.domain, [row.before, row.after, row.found])
@@ -230,4 +255,28 @@ export class ChangeHistory {
   isWritable(): boolean {
     return this.sql.isAvailable
   }
+}
+
+/** The sends of a domain that a batch has to know, newest first. */
+function readSends(database: SqlTransaction, domain: string): Promise<SendRow[]> {
+  const isOf = sql`domain = ${domain}`
+  // Each by its index: for an `or` SQLite reads the domain.
+  const isRecent = sql`id in (select id from ${sends} where ${isOf} and ended_at > ${now} - ${recentMs}
+    union select id from ${sends} where ${isOf} and ${isOpen} and ended_at is null and started_at > ${now} - ${recentMs})`
+  return database.all<SendRow>(sql`
+    select role, id, state, base, zone, found, started_at, unanswered,
+      case when role = 'open' then (select next.base from ${sends} as next
+        where next.domain = known.domain and next.id > known.id and next.state = 'settled'
+        order by next.id limit 1) end as next_base,
+      case when role = 'late' then (select coalesce(next.found, next.zone) from ${sends} as next
+        where next.domain = known.domain and next.id > known.id and next.state in ('settled', 'unverified')
+        order by next.id desc limit 1) end as latest
+    from (
+      select 'recent' as role, recent.* from (select * from ${sends}
+        where ${isRecent} and state not in ('refused', 'unsent') and (state <> 'closed' or found is not null)
+        order by id desc limit 5) as recent
+      union all select 'open' as role, open.* from (select * from ${sends} where ${isOf} and ${isOpen}) as open
+      union all select 'late' as role, late.* from (select * from ${sends}
+        where ${isOf} and ${isGivenUp} and state not in ('open', 'unsent') order by id desc limit 20) as late
+    ) as known order by id desc`)
 }

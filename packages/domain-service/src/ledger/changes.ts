@@ -1,3 +1,4 @@
+import { appendEvents } from '@domains-and-files/events'
 import { slices } from '@domains-and-files/http'
 import { join, list, name, now, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { HostRecord } from '../dns/record.ts'
@@ -13,8 +14,8 @@ import {
   type Warning,
 } from './change.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
-import { leaseNow } from './replicas/leases.ts'
-import { appendChangeEvents, type ChangeRow, listedColumns, notify } from './stored-change.ts'
+import { changesChannel, leaseNow } from './replicas/leases.ts'
+import { type ChangeRow, type changeEvents, listedColumns } from './stored-change.ts'
 import { compress, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
 // The rows of changes, within the transactions of the ledger.
@@ -250,4 +251,29 @@ function fitting(records: HostRecord[]): HostRecord[] {
     return length > maxLength
   })
   return end === -1 ? records : records.slice(0, end)
+}
+
+/** Notifies all replicas at the end of the transaction. The embedded form has only one process. */
+export async function notify(transaction: SqlTransaction, domain: string): Promise<void> {
+  if (transaction.dialect === 'postgres') await transaction.get(sql`select pg_notify(${changesChannel}, ${domain})`)
+}
+
+/** Records an event for each of these changes whose status has one. Call it last in a transaction. */
+async function appendChangeEvents(transaction: SqlTransaction, rows: ChangeRow[]) {
+  const added = rows.flatMap((row) => {
+    const type = typeOf(row)
+    return type ? [{ type, by: row.by || undefined, requestId: row.request_id, data: row }] : []
+  })
+  await appendEvents(transaction, added)
+}
+
+function typeOf({ status, reason, ...row }: ChangeRow): (typeof changeEvents)[number] | undefined {
+  if (status === 'proposed') return 'change.proposed'
+  if (status === 'refused') return 'change.refused'
+  if (status === 'unconfirmed') return 'change.unconfirmed'
+  if (status !== 'confirmed' || row.summary === null) return undefined
+  const { added, removed, omitted } = JSON.parse(row.summary) as ChangeSummary
+  const isChanged = added.length + removed.length > 0 || omitted !== undefined
+  if (!isChanged && row.email_type_before === row.email_type_after) return undefined
+  return reason === outsideReason ? 'zone.changed_outside' : 'zone.changed'
 }

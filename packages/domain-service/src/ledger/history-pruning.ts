@@ -31,7 +31,7 @@ export class HistoryPruning {
     const { ledger, clock, log, days } = this.#options
     this.#timer = clock.setTimer(() => void this.#run(), hourMs)
     try {
-      await ledger.expireProposals()
+      await ledger.proposals.expire()
       if (days === 0 || clock.now() - this.#prunedAt < dayMs) return
       this.#prunedAt = clock.now()
       const deleted = await ledger.prune(new Date(Date.now() - days * dayMs))

@@ -20,8 +20,8 @@ import {
   type Zone,
 } from '../dns/zone.ts'
 import { lateMs, type SendOutcome } from './change.ts'
+import { isGivenUp, isOpen, recentMs } from './change-history.ts'
 import { insertOutsideChange } from './changes.ts'
-import { possibleZones, recentMs, type SentZone } from './sends.ts'
 import { decodeZone, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
 // The known zone of each domain: the first read, and all changes since, our own and those made outside. What a read shows
@@ -148,6 +148,17 @@ async function insertKnown(transaction: SqlTransaction, zone: Zone, ageMs: numbe
     on conflict (domain) do nothing`)
 }
 
+/** A send as it is stored; zones are digests. */
+export interface SentZone {
+  id: number
+  base: string
+  zone: string
+  /** Milliseconds since 1970. */
+  started_at: number
+  /** When the first of the late writes that this send repairs was started. */
+  late_since: number | null
+}
+
 /** Adds the effect of our own send to the known zone, so that no read takes it for a change made outside. */
 export async function recordOwnSend(
   transaction: SqlTransaction,
@@ -207,6 +218,14 @@ async function isCurrent(transaction: SqlTransaction, found: Delta, row: KnownRo
       subtract(removed, zone.rows, domain).length === 0 &&
       (emailType === undefined || emailType !== zone.emailType),
   )
+}
+
+/** The zones of sends that the registrar may have carried out, or may still carry out. */
+async function possibleZones(database: SqlTransaction, domain: string): Promise<Zone[]> {
+  const rows = await database.all<{ zone: string }>(sql`select zone from ${name('sends')}
+    where domain = ${domain} and ${isOpen} union select zone from ${name('sends')} where domain = ${domain} and ${isGivenUp}`)
+  const zones = rows.map(({ zone }) => zone)
+  return zones.map(await getZones(database, domain, zones))
 }
 
 /**

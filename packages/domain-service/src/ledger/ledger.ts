@@ -1,5 +1,7 @@
 import {
   DatabaseFullError,
+  forUpdate,
+  list,
   name,
   now,
   type Sql,
@@ -17,13 +19,14 @@ import {
   type SendOutcome,
   type StartedSend,
 } from './change.ts'
-import { ChangeHistory, type OpenSend } from './change-history.ts'
-import { cancelAll, endChanges, findByKey, insertChange, storeEffects } from './changes.ts'
-import { findKnown, KnownZones, recordOwnSend } from './known-zones.ts'
+import { ChangeHistory, isOpen, type OpenSend } from './change-history.ts'
+import { cancelAll, endChanges, findByKey, insertChange, keyMs, notify, storeEffects } from './changes.ts'
+import { findKnown, KnownZones, recordOwnSend, type SentZone } from './known-zones.ts'
+import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
 import { type Leases, leaseNow } from './replicas/leases.ts'
-import * as sends from './sends.ts'
-import { isPending, isUnsent, isVisible, notify, readChange, type StoredChange } from './stored-change.ts'
+import { isPending, isUnsent, isVisible, readChange, type StoredChange } from './stored-change.ts'
+import { putZones, unusedMs, zoneDigest } from './zone-snapshots.ts'
 
 export type * from './change.ts'
 export {
@@ -38,10 +41,8 @@ export { effectOf } from './changes.ts'
 export type { StoredChange } from './stored-change.ts'
 
 const changes = name('changes')
+const sends = name('sends')
 const versions = name('zone_versions')
-
-/** How long a proposed change waits for an approval. */
-const proposedMs = 14 * 86_400_000
 
 interface LedgerOptions {
   sql: Sql & { readonly isAvailable: boolean; readonly unsynced?: Sql; flush?(): Promise<void> }
@@ -62,6 +63,7 @@ export class Ledger extends ChangeHistory {
   readonly #flush: () => Promise<void>
   /** The zones that every read is compared with. */
   readonly knownZones: KnownZones
+  readonly proposals: Proposals
   /** A change whose client does not wait any more; a replica that is late with its renewal does not count as gone. */
   readonly #isAbandoned: Statement
 
@@ -71,6 +73,7 @@ export class Ledger extends ChangeHistory {
     this.#unsynced = database.unsynced ?? database
     this.#flush = async () => database.flush?.()
     this.knownZones = new KnownZones(database, database.unsynced)
+    this.proposals = new Proposals(database)
     this.#isAbandoned = leases
       ? sql`(is_async = 0 and awaited_until <= ${leaseNow} - ${abandonedMs})`
       : sql`is_async = 0` // Asked only of changes that an earlier process has left.
@@ -96,51 +99,6 @@ export class Ledger extends ChangeHistory {
   /** As the function `findByKey`. */
   findByKey(request: ChangeRequest): Promise<number | undefined> {
     return findByKey(this.sql, request)
-  }
-
-  /** What a proposed change requests; undefined where it is not proposed any more. */
-  async readProposal(id: number): Promise<ChangeRequest | undefined> {
-    const row = await this.sql.get<{ request: string }>(
-      sql`select request from ${changes} where id = ${id} and status = 'proposed'`,
-    )
-    return row && (JSON.parse(row.request) as ChangeRequest) // `accept` wrote this text.
-  }
-
-  /**
-   * Replaces the effect of a proposed change, and with an `approval` queues it.
-   * @returns undefined where it is not proposed any more: of several, one wins.
-   */
-  updateProposal(id: number, effect: ChangeEffect, approval?: { by: string; request: ChangeRequest }) {
-    const decision = approval
-      ? sql`status = 'queued', approved_by = ${approval.by}, request = ${JSON.stringify(approval.request)}`
-      : sql`status = status`
-    return this.#decide(id, decision, effect)
-  }
-
-  /** As `updateProposal`. */
-  rejectProposal(id: number, reason: string | undefined) {
-    const decision = sql`status = 'rejected', reason = ${reason}, ended_at = ${now}, request = null`
-    return this.#decide(id, decision)
-  }
-
-  async #decide(id: number, decision: Statement, effect?: ChangeEffect) {
-    await this.expireProposals()
-    return this.sql.transaction(async (transaction) => {
-      const updated = await transaction.run(
-        sql`update ${changes} set ${decision} where id = ${id} and status = 'proposed'`,
-      )
-      if (updated === 0) return undefined
-      if (effect) await storeEffects(transaction, [{ ...effect, id }])
-      const change = await readChange(transaction, id)
-      await notify(transaction, change.domain)
-      return change
-    })
-  }
-
-  /** Cancels proposals that were not approved within 14 days. */
-  async expireProposals(): Promise<void> {
-    const isExpired = sql`status = 'proposed' and is_async = 1 and created_at <= ${now} - ${proposedMs}`
-    await cancelAll(this.sql, isExpired, 'expired')
   }
 
   /** As `accept`, for a waiting client: not among `queued`, and cancelled when its process ends before it is sent. */
@@ -184,7 +142,9 @@ export class Ledger extends ChangeHistory {
   }
 
   /**
-   * Records the intent of one setHosts and of its changes. Nothing may be sent where it fails or its outcome is unknown.
+   * Records the intent of one setHosts and of its changes, unless some of these are not queued any more, or their client
+   * does not wait any more: then nothing is recorded, and the others are locked. None is `gone` if its client has just come
+   * back. Nothing may be sent where this fails or its outcome is unknown.
    * @throws 503 `unavailable`, or 507 `insufficient_storage` on a full disk.
    */
   async startSend(send: SendIntent): Promise<StartedSend> {
@@ -192,7 +152,7 @@ export class Ledger extends ChangeHistory {
     try {
       return await this.sql.transaction(async (transaction) => {
         await this.#leases?.lock(transaction, domain)
-        const started = await sends.startSend(transaction, send, this.isAwaited)
+        const started = await this.#insertSend(transaction, send)
         if (this.#leases && started.id > 0) await increaseVersion(transaction, domain)
         return { ...started, domain }
       })
@@ -202,6 +162,35 @@ export class Ledger extends ChangeHistory {
     }
   }
 
+  async #insertSend(transaction: SqlTransaction, { base, zone, intents, repairs }: SendIntent) {
+    // The service's own changes are not in the queue.
+    const queued = intents.flatMap(({ write }) => (write.request.reason || !write.id ? [] : [write.id]))
+    const isQueued = sql`id in (${list(queued)}) and status = 'queued' and is_held = 0 and ${this.isAwaited} ${forUpdate}`
+    const row = await transaction.get<{ id: number }>(sql`
+      insert into ${sends} (domain, state, base, zone, started_at)
+      select ${base.domain}, 'open', ${zoneDigest(base)}, ${zoneDigest(zone)}, ${now}
+      where (select count(*) from (select id from ${changes} where ${isQueued}) as queued) = ${queued.length} returning id`)
+    if (!row) {
+      const left = await transaction.all<{ id: number }>(sql`select id from ${changes} where ${isQueued}`)
+      const gone = queued.filter((id) => !left.some((each) => each.id === id))
+      return { id: 0, changeIds: [], gone: new Set(gone) }
+    }
+    const { id } = row
+    if (repairs.length > 0)
+      await transaction.run(sql`update ${sends} set unanswered = unanswered - 1, repaired_by = ${id}
+        where id in (${list(repairs)})`)
+    const effects: (ChangeEffect & { id: number })[] = []
+    for (const { write, ...effect } of intents) {
+      const known = write.id || (await insertChange(transaction, write.request, write)).id
+      effects.push({ ...effect, id: known })
+    }
+    await storeEffects(transaction, effects, {
+      zones: [base, zone],
+      set: sql`status = 'sending', sent_at = coalesce(sent_at, ${now}), send_id = ${id},`,
+    })
+    return { id, changeIds: effects.map((effect) => effect.id), gone: new Set<number>() }
+  }
+
   /** Records the outcome of a send and of changes that end with it. @returns the version of the domain's zone. */
   endSend({ id, domain }: Pick<OpenSend, 'id' | 'domain'>, outcome: SendOutcome): Promise<number> {
     return this.sql.transaction(async (transaction) => {
@@ -209,7 +198,8 @@ export class Ledger extends ChangeHistory {
       const version = this.#leases ? await increaseVersion(transaction, domain) : 0
       // Locks the known zone first, as comparisons do: otherwise the two could deadlock.
       const known = await findKnown(transaction, domain)
-      const send = await sends.endSend(transaction, id, outcome)
+      const send = await updateSend(transaction, id, outcome)
+      await endChanges(transaction, outcome.changes, true)
       await recordOwnSend(transaction, { send, known }, outcome)
       await notify(transaction, domain)
       return version
@@ -246,14 +236,43 @@ export class Ledger extends ChangeHistory {
     })
   }
 
-  /** Deletes changes that ended before this moment, and zones that nothing refers to. */
+  /** Deletes changes that ended before this moment, their sends, and zones that nothing refers to. @returns how many changes. */
   async prune(before: Date): Promise<number> {
     return this.sql.transaction(async (transaction) => {
       const pruned = await transaction.run(sql`delete from ${changes} where ended_at < ${before.getTime()}`)
-      await sends.prune(transaction, before)
+      await transaction.run(sql`delete from ${sends}
+        where started_at < ${before.getTime()} and started_at < ${now} - ${keyMs} and not (${isOpen})
+          and not exists (select 1 from ${changes} where send_id = sends.id)`)
+      await transaction.run(sql`delete from ${name('zones')} where used_at < ${now} - ${unusedMs} and digest not in (
+        select before from ${changes} where before is not null
+        union select after from ${changes} where after is not null
+        union select base from ${sends} union select zone from ${sends}
+        union select found from ${sends} where found is not null
+        union select zone from ${name('known_zones')})`)
       return pruned
     })
   }
+}
+
+async function updateSend(transaction: SqlTransaction, id: number, outcome: SendOutcome): Promise<SentZone> {
+  const { found, state, unanswered } = outcome
+  const send = await transaction.get<SentZone>(sql`
+    update ${sends} set state = ${state}, found = coalesce(${found && zoneDigest(found)}, found),
+      ended_at = ${now}, unanswered = unanswered + ${unanswered},
+      given_up_at = coalesce(given_up_at, case when ${unanswered} > 0 then ${now} end) where id = ${id}
+    returning id, base, zone, started_at,
+      (select min(late.started_at) from ${sends} as late where late.repaired_by = sends.id) as late_since`)
+  if (!send) throw new Error(`there is no send ${id}`)
+  // The intent has stored the zone that was sent.
+  if (found && zoneDigest(found) !== send.zone) await putZones(transaction, [found])
+  // A late write whose repair was not seen to work is repaired again: only the outdated zone itself triggers that.
+  if (!found || state === 'unknown')
+    await transaction.run(sql`update ${sends} set unanswered = unanswered + 1, repaired_by = null
+      where repaired_by = ${id}`)
+  if (state === 'refused' || state === 'unsent')
+    await transaction.run(sql`update ${changes} set status = 'queued', sent_at = null
+      where send_id = ${id} and status = 'sending'`)
+  return send
 }
 
 // The time, since a standby that is promoted without the last sends would give their versions again.

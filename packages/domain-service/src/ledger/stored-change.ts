@@ -10,14 +10,7 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import { changeNotFound } from '../errors.ts'
-import {
-  type ChangeFilter,
-  type ChangeStatus,
-  type ChangeSummary,
-  outsideReason,
-  type StoredProblem,
-  type Warning,
-} from './change.ts'
+import type { ChangeFilter, ChangeStatus, ChangeSummary, StoredProblem, Warning } from './change.ts'
 
 /** The exact text of the index: SQLite uses a partial index only if the query repeats its condition. */
 export const isPending = sql`status in ('queued', 'sending')`
@@ -76,14 +69,6 @@ export async function readChange(reader: SqlTransaction, id: number): Promise<St
   return toStoredChange(row)
 }
 
-/** A change of a domain was queued or has ended, or its lease was released; the payload is the domain. */
-export const changesChannel = 'domain_service_changes'
-
-/** Notifies all replicas at the end of the transaction. The embedded form has only one process. */
-export async function notify(transaction: SqlTransaction, domain: string): Promise<void> {
-  if (transaction.dialect === 'postgres') await transaction.get(sql`select pg_notify(${changesChannel}, ${domain})`)
-}
-
 /** The condition of a list. */
 export function conditionOf(filter: ChangeFilter): Statement {
   const { domain, by, status, since, sentOnly, domains, before } = filter
@@ -116,30 +101,8 @@ export const changeEvents = [
   'change.unconfirmed',
 ] as const
 
-type ChangeEvent = (typeof changeEvents)[number]
-
-/** Records an event for each of these changes whose status has one. Call it last in a transaction. */
-export async function appendChangeEvents(transaction: SqlTransaction, rows: ChangeRow[]) {
-  const added = rows.flatMap((row) => {
-    const type = typeOf(row)
-    return type ? [{ type, by: row.by || undefined, requestId: row.request_id, data: row }] : []
-  })
-  await appendEvents(transaction, added)
-}
-
 /** The change that an event is about, as it was then. */
 export const changeOf = ({ data }: StoredEvent) => toStoredChange(data as ChangeRow) // As `appendChangeEvents` stored it.
-
-function typeOf({ status, reason, ...row }: ChangeRow): ChangeEvent | undefined {
-  if (status === 'proposed') return 'change.proposed'
-  if (status === 'refused') return 'change.refused'
-  if (status === 'unconfirmed') return 'change.unconfirmed'
-  if (status !== 'confirmed' || row.summary === null) return undefined
-  const { added, removed, omitted } = JSON.parse(row.summary) as ChangeSummary
-  const isChanged = added.length + removed.length > 0 || omitted !== undefined
-  if (!isChanged && row.email_type_before === row.email_type_after) return undefined
-  return reason === outsideReason ? 'zone.changed_outside' : 'zone.changed'
-}
 
 export const registrarEvents = ['registrar.failing', 'registrar.recovered'] as const
 

@@ -1,6 +1,6 @@
 import type { Domain } from '../dns/domain-name.ts'
 import { type Delta, isSameDelta, recordsOf, type Zone } from '../dns/zone.ts'
-import { changeClosed, changeNotFound, changeOutdated } from '../errors.ts'
+import { changeNotFound, changeOutdated } from '../errors.ts'
 import type { ChangeRequest } from '../ledger/ledger.ts'
 import { evaluateProposal, evaluateWrite } from './batch/evaluate-write.ts'
 import type { ZoneDependencies } from './zone-dependencies.ts'
@@ -31,39 +31,29 @@ export class Approvals {
 
   /**
    * Queues a proposed change, if it still does what was proposed.
-   * @throws 409 `change_outdated` with both diffs, and the change shows the new one; 409 `change_closed` where it is not
-   * proposed any more.
+   * @throws 409 `change_outdated` with both diffs, and the change shows the new one; 409 `change_closed`.
    */
   async approve(domain: Domain, id: number, by: string) {
     const { ledger, readCurrent, onQueued } = this.#options
-    const request = await ledger.readProposal(id)
+    const request = await ledger.proposals.read(id)
     const zones = await ledger.zonesOf(id)
-    if (!request || !zones) return this.#refuseClosed(id)
+    if (!zones) throw new Error(`proposal ${id} has no zones`)
     const { effect, reason } = evaluateProposal(request, await readCurrent(domain))
     const { added, removed, emailType } = effect
     const approved = { added, removed, emailType }
     const isSame = reason === undefined && isSameDelta(approved, zones, domain.name)
     const approval = isSame ? { by, request: { ...request, approved } } : undefined
-    const change = await ledger.updateProposal(id, effect, approval)
-    if (!change) return this.#refuseClosed(id)
-    if (!approval) {
-      const [proposed, changes] = [zones, effect].map(describeEffect)
-      throw changeOutdated(reason, { proposed, changes })
-    }
+    const change = await ledger.proposals.update(id, effect, approval)
+    if (!isSame) throw changeOutdated(reason, { proposed: describeEffect(zones), changes: describeEffect(effect) })
     onQueued()
     return { change, zones: effect }
   }
 
-  /** @throws 409 `change_closed` where it is not proposed any more. */
+  /** @throws 409 `change_closed` */
   async reject(id: number, reason: string | undefined) {
     const { ledger } = this.#options
     const zones = await ledger.zonesOf(id)
-    const change = await ledger.rejectProposal(id, reason)
-    return change ? { change, zones } : this.#refuseClosed(id)
-  }
-
-  async #refuseClosed(id: number): Promise<never> {
-    throw changeClosed(id, (await this.#find(id)).change.status)
+    return { change: await ledger.proposals.reject(id, reason), zones }
   }
 
   async #find(id: number) {

@@ -38,7 +38,7 @@ test('history stays for ever, or for HISTORY_DAYS', async () => {
 test('old history goes each day, too', async () => {
   const clock = new FakeClock()
   const prune = vi.fn(async () => 0)
-  const ledger = { prune, expireProposals: async () => 0 }
+  const ledger = { prune, proposals: { expire: async () => 0 } }
   // Only what the pruning uses.
   const pruning = new HistoryPruning({ ledger, clock, log: undefined, days: 1 } as never)
   await pruning.start()

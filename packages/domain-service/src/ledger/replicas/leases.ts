@@ -1,6 +1,5 @@
 import { dialect, forUpdate, list, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { leaseLost } from '../../errors.ts'
-import { changesChannel } from '../stored-change.ts'
 
 /** Mutual exclusion among all replicas, until it expires or is released. */
 export interface Lease {
@@ -21,6 +20,9 @@ interface LeasesOptions {
 }
 
 const leases = name('leases')
+
+/** A change of a domain was queued or has ended, or its lease was released; the payload is the domain. */
+export const changesChannel = 'domain_service_changes'
 
 /**
  * Milliseconds since 1970 by PostgreSQL's clock, for everything that processes renew by timers: leases, awaited changes,
