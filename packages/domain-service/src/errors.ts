@@ -23,10 +23,8 @@ export const rrsetNotFound = (name: string, type: string) =>
 export const changeNotFound = (id: number | string) =>
   new HttpError(404, 'change_not_found', `There is no change ${id}`)
 
-export function domainNotEditable(domain: string) {
-  const detail = `The registrar does not let this account change ${domain}`
-  return new HttpError(403, 'domain_not_editable', detail)
-}
+export const domainNotEditable = (domain: string) =>
+  new HttpError(403, 'domain_not_editable', `The registrar does not let this account change ${domain}`)
 
 export const emailTypeForbidden = () =>
   forbidden('A token that is limited to some records cannot change the email type')
@@ -93,9 +91,7 @@ export const registrarBadAnswer = (what: string) =>
   new HttpError(502, 'registrar_bad_answer', `The registrar's answer cannot be used: it ${what}`)
 
 export const registrarUnreachable = (cause: unknown) =>
-  new HttpError(502, 'registrar_unreachable', 'The registrar cannot be reached: try again later', {
-    cause,
-  })
+  new HttpError(502, 'registrar_unreachable', 'The registrar cannot be reached: try again later', { cause })
 
 export const registrarTimeout = (milliseconds: number) =>
   new HttpError(504, 'registrar_timeout', `The registrar did not answer within ${milliseconds} ms`)

@@ -1,4 +1,10 @@
-import { marginMs, type Priority, type Slots, type StoredCall, windowMs } from './call-windows.ts'
+import { marginMs, type Priority, type Slots, windowMs } from './call-windows.ts'
+
+/** When a call was made, in milliseconds since 1970, and with which priority. */
+export interface StoredCall {
+  at: number
+  priority: string
+}
 
 /** The call budget of one registrar account, as a process reads it. Times are by the budget's clock. */
 export interface BudgetState {
@@ -12,7 +18,7 @@ export interface BudgetState {
   waiters: Slots[]
 }
 
-/** What a process has in one turn: the calls that it makes, and the slots that it holds and waits for. */
+/** The calls that a process makes in one turn, and the slots that it holds and waits for. */
 export interface BudgetShare {
   calls: Priority[]
   held: Iterable<Slots>
@@ -21,9 +27,9 @@ export interface BudgetShare {
 
 /** Where the calls of one registrar account are counted. */
 export interface CallBudget {
-  /** Whether other processes take from it, too. */
+  /** Other processes take from it, too. */
   readonly isShared: boolean
-  /** Whether every counted call is stored; false while the storage fails. */
+  /** False while the storage fails. */
   readonly isStored: boolean
   /** The state outside a turn, with the calls after `since`: other processes may change it at any time. */
   read(since: number): Promise<BudgetState>

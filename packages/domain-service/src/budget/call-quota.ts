@@ -2,8 +2,18 @@ import { type Clock, databaseProblem, systemClock, type Timer } from '@domains-a
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { registrarBusy, registrarUnavailable } from '../errors.ts'
 import { type BudgetState, type CallBudget, holdMs } from './call-budget.ts'
-import { type CallLimit, CallWindows, marginMs, type Priority, SlotCounts } from './call-windows.ts'
-import { type CallSlot, maxWaits, type Reservation, type ReserveOptions, rank } from './reservation.ts'
+import {
+  type CallLimit,
+  type CallSlot,
+  CallWindows,
+  marginMs,
+  maxWaits,
+  type Priority,
+  type Reservation,
+  type ReserveOptions,
+  rank,
+  SlotCounts,
+} from './call-windows.ts'
 
 interface Options {
   limits: CallLimit[]
@@ -39,7 +49,7 @@ export class CallQuota {
   readonly #turns = new Map<string, number>()
   readonly #held = new Set<Reservation>()
   /** By the monotonic clock; afterwards other processes may have taken the held slots. */
-  #heldUntil = Number.POSITIVE_INFINITY
+  #heldUntil = Infinity
   windows: CallWindows
   /** The last call that `windows` counts. */
   #lastId = 0
@@ -135,12 +145,11 @@ export class CallQuota {
     return Math.max(0, this.#blockedUntil - now, last - now)
   }
 
-  /** Calls and reservations that wait for slots. */
   get waiting(): number {
     return this.#waiting.length
   }
 
-  /** Refuses everything that waits. */
+  /** Refuses what waits. */
   close() {
     clearInterval(this.#refreshing)
     this.#retry?.cancel()

@@ -1,10 +1,8 @@
 /** One of the registrar's limits: at most `calls` in any sliding window of this length. */
 export interface CallLimit {
   calls: number
-  window: CallWindow
+  window: keyof typeof windowMs
 }
-
-export type CallWindow = 'minute' | 'hour' | 'day'
 
 export const windowMs = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
 
@@ -19,16 +17,7 @@ export function parseRate(text: string): CallLimit[] | undefined {
   const limits = text.split(',').map((part) => /^([1-9][0-9]{0,6})\/(minute|hour|day)$/.exec(part.trim()))
   if (!limits.every((match) => match !== null)) return undefined
   // The expression admits only these windows.
-  return limits.map(([, calls, window]) => ({
-    calls: Number(calls),
-    window: window as CallWindow,
-  }))
-}
-
-/** A call: when it was made, in milliseconds since 1970, and with which priority. */
-export interface StoredCall {
-  at: number
-  priority: string
+  return limits.map(([, calls, window]) => ({ calls: Number(calls), window: window as CallLimit['window'] }))
 }
 
 /**
@@ -39,25 +28,8 @@ export interface StoredCall {
 export const priorities = ['follow-up', 'write', 'read', 'queued', 'background', 'sweep'] as const
 export type Priority = (typeof priorities)[number]
 
-export interface WindowState {
-  window: CallWindow
-  limit: number
-  /** Calls neither made nor reserved. */
-  left: number
-  /** When the oldest counted call leaves the window; milliseconds since 1970. */
-  nextFreeAt: number | undefined
-}
-
-/** Calls made in the hour that begins at `from`, milliseconds since 1970; `reads`: reads, reading ahead and sweeps. */
-export interface HourOfCalls {
-  from: number
-  calls: number
-  reads: number
-}
-
-// The parts of each window that some priorities use together. Writes may use whole windows, readers half of each: so readers
-// never stop writers. Reading ahead leaves calls to readers; asynchronous batches leave calls to batches with a waiting
-// client.
+// The parts of each window that some priorities use together. Readers never stop writers, reading ahead leaves calls to
+// readers, and asynchronous batches leave calls to batches with a waiting client.
 type Part = [members: readonly string[], of: (calls: number) => number]
 const half = (calls: number) => Math.max(1, Math.floor(calls / 2))
 const whole: Part = [priorities, (calls) => calls]
@@ -73,6 +45,45 @@ export interface Slots {
   readonly priority: Priority
   /** To take, or held and not used yet; 0 for a call whose slot is held already. */
   slots: number
+}
+
+/**
+ * Slots for calls: first queued, then taken; those of a batch are held until it uses or releases them. After a 503 a
+ * reservation with callers keeps its place in the queue, or its slots, until `absentUntil`: the first of them that
+ * retries takes it over.
+ */
+export interface Reservation extends Slots {
+  /** Authors of the write. The first is the key of fair queueing within a priority. */
+  readonly callers: readonly string[]
+  /** A single call, made as soon as it has its slot, which is one of `held` if it is present. */
+  readonly call?: { held: Reservation | undefined }
+  /** Its place in the fair queue. */
+  turn: number
+  deadline: number
+  absentUntil?: number | undefined
+  client: PromiseWithResolvers<void>
+}
+
+/** Where a call gets its slot: the reservation of its batch, or the queue of all calls. */
+export type CallSlot = Priority | Reservation
+
+export interface ReserveOptions {
+  priority?: Priority
+  /** Default: as long as calls of this priority wait. Infinity: waits without a deadline. */
+  maxWaitMs?: number
+  callers?: readonly string[]
+}
+
+/** The order of priorities; a call whose slot is already held goes first. */
+export const rank = ({ slots, priority }: Slots) => (slots === 0 ? -1 : priorities.indexOf(priority))
+
+/** How long calls wait for slots; by default ten seconds. */
+export const maxWaits: Partial<Record<Priority, number>> = {
+  // Refusing the next call of a batch under way does harm: it waits until a whole minute's window has become free.
+  'follow-up': 61_000,
+  queued: Infinity,
+  background: Infinity,
+  sweep: Infinity,
 }
 
 /** The sum of slots by priority. */
@@ -149,7 +160,8 @@ export class CallWindows {
     return Math.max(...times)
   }
 
-  state(now: number): WindowState[] {
+  /** `left`: calls neither made nor reserved. `nextFreeAt`: when the oldest counted call leaves the window. */
+  state(now: number) {
     const all = this.#all
     return all.limits.map(({ calls, window }) => {
       const count = countAfter(all, now - windowMs[window])
@@ -159,8 +171,11 @@ export class CallWindows {
     })
   }
 
-  /** Calls made in each of the last 24 hours, oldest first; fewer hours where no window is that long. */
-  hours(now: number): HourOfCalls[] {
+  /**
+   * Calls made in each of the last 24 hours, which begin at `from`, oldest first; fewer hours where no window is that long.
+   * `reads`: reads, reading ahead and sweeps.
+   */
+  hours(now: number) {
     const count = Math.min(24, Math.max(1, Math.floor(this.#keepMs / windowMs.hour)))
     const within = (share: Share, from: number) => countAfter(share, from) - countAfter(share, from + windowMs.hour)
     return Array.from({ length: count }, (_, at) => {

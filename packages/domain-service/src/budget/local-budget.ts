@@ -1,7 +1,6 @@
 import type { Clock } from '@domains-and-files/http'
 import { join, name, type Sql, sql } from '@domains-and-files/persistence'
-import { type BudgetShare, type BudgetState, type CallBudget, keepMs } from './call-budget.ts'
-import type { StoredCall } from './call-windows.ts'
+import { type BudgetShare, type BudgetState, type CallBudget, keepMs, type StoredCall } from './call-budget.ts'
 
 const calls = name('calls')
 

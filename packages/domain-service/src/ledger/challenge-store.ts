@@ -11,17 +11,17 @@ export interface ChallengeKey {
 export interface StoredChallenge extends ChallengeKey {
   /** The protocol and the caller that asked. */
   owner: string
-  /** Of the request that added the record, or may have. */
+  /** The request that added the record, or may have. */
   requestId: string
   /** Milliseconds since 1970. */
   createdAt: number
-  /** 1: that request is known to have added the record; otherwise it may be another author's. */
+  /** 1: that request has added the record; 0: it may be another author's. */
   isAdded: number
 }
 
 const challenges = name('acme_challenges')
 
-/** ACME challenges, with the time at which each was set: challenges that their clients forget are removed. */
+/** ACME challenges. Those that their clients forget are removed by their age. */
 export class ChallengeStore {
   readonly #sql: Sql
 
@@ -38,7 +38,7 @@ export class ChallengeStore {
     return false
   }
 
-  /** Records that the request of a challenge has added its record. */
+  /** Its request has added its record. */
   async confirm(challenge: StoredChallenge): Promise<void> {
     await this.#insert(
       { ...challenge, isAdded: 1 },
@@ -51,13 +51,12 @@ export class ChallengeStore {
     if (removed.length > 0) await this.#sql.run(sql`delete from ${challenges} where ${isOneOf(removed)}`)
   }
 
-  /** Removes a challenge unless its record is known to have been added. */
   async removeUnconfirmed(challenge: ChallengeKey): Promise<void> {
     await this.#sql.run(sql`delete from ${challenges} where ${isOneOf([challenge])} and added = 0`)
   }
 
   /** The challenges at a name, oldest first. */
-  list({ domain, name }: { domain: string; name: string }): Promise<StoredChallenge[]> {
+  list({ domain, name }: Omit<ChallengeKey, 'value'>): Promise<StoredChallenge[]> {
     return this.#select(sql`domain = ${domain} and name = ${name} order by created_at, id`)
   }
 

@@ -26,14 +26,14 @@ import { getZones } from './zone-snapshots.ts'
 const changes = name('changes')
 const sends = name('sends')
 
-/** Maximum changes of one batch, and bytes of their JSON, which takes several times as much memory once parsed. */
+/** Of one batch: changes, and bytes of their JSON, which takes several times as much memory once parsed. */
 const maxReady = 1_000
 const maxReadyBytes = 16 * 1024 * 1024
 
 /** How long the registrar may show the zone that a send replaced. */
 export const recentMs = 60_000
 
-// The exact text of the index: SQLite uses a partial index only if the query repeats its condition.
+// SQLite uses a partial index only if the query repeats its condition.
 export const isOpen = sql`state in ('open', 'unknown', 'unverified')`
 
 /** Given up within `lateMs`: the registrar may still carry it out. */
@@ -63,7 +63,7 @@ interface SendRow {
   latest: string | null
 }
 
-/** A send whose outcome is unknown or not verified: to be resolved by reading the zone. */
+/** To be resolved by reading the zone. */
 export interface OpenSend {
   id: number
   domain: string
@@ -87,7 +87,7 @@ export interface DomainSends {
   late: LateSend[]
 }
 
-/** The reads of the ledger: the history, the queue of changes, the sends without a final outcome. */
+/** The reads of the ledger. */
 export class ChangeHistory {
   protected readonly sql: Sql & { readonly isAvailable: boolean }
   /** Whether a batch may begin a change: it is asynchronous, or its client waits for it. */
@@ -142,8 +142,7 @@ export class ChangeHistory {
 
   /** Whether a change of a domain is queued or under way. */
   async hasPending(domain: string): Promise<boolean> {
-    const found = sql`select 1 from ${changes}
-      where domain = ${domain} and ${isPending} limit 1`
+    const found = sql`select 1 from ${changes} where domain = ${domain} and ${isPending} limit 1`
     return (await this.sql.get(found)) !== undefined
   }
 
@@ -153,7 +152,7 @@ export class ChangeHistory {
     return (await this.sql.get(found)) !== undefined
   }
 
-  /** The sends of a domain that a batch has to know; read before the zone. */
+  /** Read before the zone. */
   async sendsOf(domain: string): Promise<DomainSends> {
     const rows = await readSends(this.sql, domain)
     const digests = rows.flatMap((row) => [row.base, row.zone, row.found, row.next_base, row.latest])
@@ -161,11 +160,8 @@ export class ChangeHistory {
     const { recent = [], open = [], late = [] } = Object.groupBy(rows, ({ role }) => role)
     open.reverse()
     const ids = open.map(({ id }) => id)
-    const carried =
-      open.length === 0
-        ? []
-        : await this.sql.all<ChangeRow & { send_id: number }>(sql`
-            select ${listedColumns}, send_id from ${changes} where send_id in (${list(ids)}) order by id`)
+    const read = sql`select ${listedColumns}, send_id from ${changes} where send_id in (${list(ids)}) order by id`
+    const carried = open.length === 0 ? [] : await this.sql.all<ChangeRow & { send_id: number }>(read)
     return {
       // Decoded lazily: callers mostly need the newest zone only.
       recent: recent.map(({ base, zone, found, state }) => ({
@@ -251,7 +247,6 @@ export class ChangeHistory {
     }
   }
 
-  /** Whether the ledger can be written. */
   isWritable(): boolean {
     return this.sql.isAvailable
   }

@@ -23,7 +23,7 @@ export const changeStatuses = [
 
 export type ChangeStatus = (typeof changeStatuses)[number]
 
-/** A failure as stored with its change. */
+/** The failure of a change. */
 export interface StoredProblem {
   status: number
   code: string
@@ -33,12 +33,12 @@ export interface StoredProblem {
   headers?: Record<string, string> | undefined
 }
 
-/** A failure as it is stored. Errors other than HttpErrors and database failures are internal faults. */
+/** Errors other than HttpErrors and database failures are internal faults. */
 export function toStoredProblem(error: unknown): StoredProblem {
   const failure = error instanceof HttpError ? error : databaseProblem(error)
   if (!failure) return { status: 500, code: 'internal_error', detail: 'Internal error' }
-  const { status, code, message, errors, headers } = failure
-  return { status, code, detail: message, ...(errors && { errors }), headers }
+  const { status, code, message: detail, errors, headers } = failure
+  return { status, code, detail, errors, headers }
 }
 
 export const fromStoredProblem = ({ status, code, detail, errors, headers }: StoredProblem) =>
@@ -62,11 +62,11 @@ export interface ChangeSummary {
 export interface ChangeRequest {
   domain: string
   by: string
-  /** Name of the API token, if one was used. */
+  /** Name of the API token. */
   token?: string | undefined
   /** Id of the user or of the token: names may be used again. Absent: `by` identifies the author, also for its keys. */
   callerId?: string | undefined
-  /** The only RRsets that the token may write. */
+  /** The token may write these RRsets only. */
   recordLimits?: RecordLimit[] | undefined
   requestId: string
   /** Why the service itself made this change. */
@@ -83,13 +83,13 @@ export interface ChangeRequest {
 /** A warning about a change; with `rrset`, only for callers that may read that RRset. */
 export type Warning = string | { rrset: NamedRrset; text: string }
 
-/** The zones of a change. `added` and `removed` are the change's own rows. */
+/** `added` and `removed` are the change's own rows. */
 export interface ChangeZones extends Delta {
   before: Zone
   after: Zone
 }
 
-/** The effect of a change, evaluated against the zone that was read. */
+/** What a change does to the zone that was read. */
 export interface ChangeEffect extends ChangeZones {
   warnings: Warning[]
 }
@@ -138,7 +138,7 @@ export interface ChangeOutcome {
   effect?: ChangeEffect
   /** Replaces the zones of the intent, where the zone that was read differs from them. */
   zones?: Pick<ChangeZones, 'before' | 'after'> | undefined
-  /** Forgets the idempotency key, so that a repeated request is carried out. */
+  /** A repeated request with its idempotency key is carried out. */
   releaseKey?: boolean
 }
 
@@ -176,7 +176,7 @@ export interface RecentSend {
   isDone: boolean
 }
 
-/** A change that waits for a batch, or is in one. */
+/** In the queue, or in a batch. */
 export interface QueuedChange {
   /** 0 until the ledger has a change of the service itself. */
   id: number

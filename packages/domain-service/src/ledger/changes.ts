@@ -23,7 +23,7 @@ import { compress, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 const changes = name('changes')
 
 /** Asynchronous changes that may be queued for one caller, and for all. */
-export const maxQueuedOfCaller = 1_000
+const maxQueuedOfCaller = 1_000
 const maxQueued = 10_000
 const maxQueuedBytes = 256 * 1024 * 1024
 
@@ -69,7 +69,6 @@ export async function insertChange(
   return { id, isNew: false }
 }
 
-/** The effect of a change between these zones. */
 export const effectOf = (before: Zone, after = before, warnings: Warning[] = []): ChangeEffect => ({
   before,
   after,
@@ -194,14 +193,12 @@ export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOu
   )
   // The rows with effects replace those that an earlier send, or the proposal, has left.
   const rowOf = new Map([...ended, ...stored].map((row) => [row.id, row]))
-  const told = [...rowOf.values()].filter(({ id, status }) => knownOf.get(id)?.status !== status)
-  await appendChangeEvents(
-    transaction,
-    told.sort((one, other) => one.id - other.id),
-  )
+  const changed = [...rowOf.values()].filter(({ id, status }) => knownOf.get(id)?.status !== status)
+  changed.sort((one, other) => one.id - other.id)
+  await appendChangeEvents(transaction, changed)
 }
 
-/** A change as it was before its end, with the digests of its zones. */
+/** Before its end; zones are digests. */
 interface KnownChange {
   id: number
   status: string
@@ -233,15 +230,11 @@ async function replaceZones(
 /** Maximum characters of JSON for each of `added` and `removed` in a summary. */
 const maxLength = 4_096
 
-/** Bounds what one change contributes to a list: whole records up to 4 KiB a side; the others are only counted. */
+/** Bounds what one change contributes to a list: the records beyond `maxLength` are only counted. */
 function summarize(added: HostRecord[], removed: HostRecord[], kept: number): ChangeSummary {
-  const shown = { added: fitting(added), removed: fitting(removed) }
-  const omitted = {
-    added: added.length - shown.added.length,
-    removed: removed.length - shown.removed.length,
-  }
-  const isWhole = omitted.added === 0 && omitted.removed === 0
-  return { ...shown, kept, ...(isWhole ? {} : { omitted }) }
+  const shown = { added: fitting(added), removed: fitting(removed), kept }
+  const omitted = { added: added.length - shown.added.length, removed: removed.length - shown.removed.length }
+  return omitted.added + omitted.removed === 0 ? shown : { ...shown, omitted }
 }
 
 function fitting(records: HostRecord[]): HostRecord[] {
@@ -258,7 +251,7 @@ export async function notify(transaction: SqlTransaction, domain: string): Promi
   if (transaction.dialect === 'postgres') await transaction.get(sql`select pg_notify(${changesChannel}, ${domain})`)
 }
 
-/** Records an event for each of these changes whose status has one. Call it last in a transaction. */
+/** Call it last in a transaction. */
 async function appendChangeEvents(transaction: SqlTransaction, rows: ChangeRow[]) {
   const added = rows.flatMap((row) => {
     const type = typeOf(row)

@@ -13,7 +13,7 @@ export interface KnownRecord extends RecordInput {
   spelling?: string
 }
 
-/** A zone that a client was given, or that it submitted. */
+/** A zone that a client read, or that it submitted as a list. */
 export interface GivenZone {
   id: number
   /** Of submitted zones: `unfinished`: maybe not written. `unanswered`: written, client not told. `done`: client told. */
@@ -31,7 +31,7 @@ export interface GivenTo {
   domain: string
 }
 
-/** What to compare a submitted zone with. */
+/** What a submitted zone is compared with. */
 export interface Comparison {
   used: GivenZone
   base: KnownZone
@@ -66,7 +66,7 @@ export class GivenZones {
     this.#sql = database
   }
 
-  /** Remembers a zone that a client was given. */
+  /** A client was given this zone. */
   async add(to: GivenTo, { zone, base }: Pick<GivenZone, 'zone' | 'base'>): Promise<void> {
     await this.#sql.run(sql`delete from ${zones} where at <= ${now} - ${keptMs} and not (${isSpelled})`)
     const isOwn = isOf(to)

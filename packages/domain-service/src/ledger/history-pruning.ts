@@ -16,7 +16,7 @@ const dayMs = 24 * hourMs
 export class HistoryPruning {
   readonly #options: Options
   #timer: Timer | undefined
-  #prunedAt = Number.NEGATIVE_INFINITY
+  #prunedAt = -Infinity
 
   constructor(options: Options) {
     this.#options = options

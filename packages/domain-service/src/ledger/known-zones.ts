@@ -29,7 +29,7 @@ import { decodeZone, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
 const knownZones = name('known_zones')
 
-/** A difference counts as a change made outside once two reads at least this far apart show it. */
+/** A change made outside is a difference that two reads at least this far apart show. */
 const confirmMs = 1_000
 
 interface KnownRow {
@@ -47,7 +47,7 @@ const emailTypeKey = 'email type'
 /** Key of the time when a late write was found: outdated answers may show any row that it undid. */
 const lateWriteKey = 'late write'
 
-/** The known zones: every read of the registrar is compared with them. Times are milliseconds since 1970. */
+/** Every read of the registrar is compared with these. Times are milliseconds since 1970. */
 export class KnownZones {
   readonly #sql: Sql
   readonly #unsynced: Sql
@@ -148,14 +148,13 @@ async function insertKnown(transaction: SqlTransaction, zone: Zone, ageMs: numbe
     on conflict (domain) do nothing`)
 }
 
-/** A send as it is stored; zones are digests. */
+/** Zones are digests, times are milliseconds since 1970. */
 export interface SentZone {
   id: number
   base: string
   zone: string
-  /** Milliseconds since 1970. */
   started_at: number
-  /** When the first of the late writes that this send repairs was started. */
+  /** The start of the first late write that this send repairs. */
   late_since: number | null
 }
 
@@ -221,7 +220,7 @@ async function isCurrent(transaction: SqlTransaction, found: Delta, row: KnownRo
 }
 
 /** The zones of sends that the registrar may have carried out, or may still carry out. */
-async function possibleZones(database: SqlTransaction, domain: string): Promise<Zone[]> {
+async function possibleZones(database: SqlTransaction, domain: string) {
   const rows = await database.all<{ zone: string }>(sql`select zone from ${name('sends')}
     where domain = ${domain} and ${isOpen} union select zone from ${name('sends')} where domain = ${domain} and ${isGivenUp}`)
   const zones = rows.map(({ zone }) => zone)

@@ -61,10 +61,9 @@ export class Ledger extends ChangeHistory {
   readonly #unsynced: Sql
   /** Makes earlier commits survive a power cut. Concurrent callers share one fsync, off the event loop. */
   readonly #flush: () => Promise<void>
-  /** The zones that every read is compared with. */
   readonly knownZones: KnownZones
   readonly proposals: Proposals
-  /** A change whose client does not wait any more; a replica that is late with its renewal does not count as gone. */
+  /** No client waits for the change; a replica that is late with its renewal does not count as gone. */
   readonly #isAbandoned: Statement
 
   constructor({ sql: database, leases }: LedgerOptions) {
@@ -103,10 +102,8 @@ export class Ledger extends ChangeHistory {
 
   /** As `accept`, for a waiting client: not among `queued`, and cancelled when its process ends before it is sent. */
   async acceptAwaited(request: ChangeRequest): Promise<number> {
-    const accepted = await this.#unsynced.transaction((transaction) =>
-      insertChange(transaction, request, { isAsync: false }),
-    )
-    return accepted.id
+    const insert = (transaction: SqlTransaction) => insertChange(transaction, request, { isAsync: false })
+    return (await this.#unsynced.transaction(insert)).id
   }
 
   /**
@@ -226,7 +223,7 @@ export class Ledger extends ChangeHistory {
     return row?.version ?? 0
   }
 
-  /** Cancels queued changes whose client does not wait any more. */
+  /** Cancels queued changes that no client waits for. */
   async recover(): Promise<void> {
     await this.sql.transaction(async (transaction) => {
       // An earlier version marked changes as `sending` before their send was recorded.

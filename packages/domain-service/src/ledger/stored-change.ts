@@ -12,14 +12,14 @@ import {
 import { changeNotFound } from '../errors.ts'
 import type { ChangeFilter, ChangeStatus, ChangeSummary, StoredProblem, Warning } from './change.ts'
 
-/** The exact text of the index: SQLite uses a partial index only if the query repeats its condition. */
+/** SQLite uses a partial index only if the query repeats its condition. */
 export const isPending = sql`status in ('queued', 'sending')`
 
 /** `sending` without a send that may have reached the registrar. */
 export const isUnsent = sql`${isPending} and status = 'sending' and (send_id is null or exists
   (select 1 from ${name('sends')} where sends.id = send_id and state in ('refused', 'unsent')))`
 
-/** The columns that a list reads: none of them is large. */
+/** None of them is large. */
 export const listedColumns = sql`id, domain, status, by, token, caller, request_id, reason, approved_by, seen_since, is_async, is_held,
   verified, created_at, sent_at, ended_at, email_type_before, email_type_after, warnings, problem, summary`
 
@@ -69,9 +69,7 @@ export async function readChange(reader: SqlTransaction, id: number): Promise<St
   return toStoredChange(row)
 }
 
-/** The condition of a list. */
-export function conditionOf(filter: ChangeFilter): Statement {
-  const { domain, by, status, since, sentOnly, domains, before } = filter
+export function conditionOf({ domain, by, status, since, sentOnly, domains, before }: ChangeFilter): Statement {
   const conditions = [
     ...(domain === undefined ? [] : [sql`domain = ${domain}`]),
     ...(by === undefined ? [] : [sql`by = ${by}`]),

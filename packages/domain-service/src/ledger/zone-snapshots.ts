@@ -27,14 +27,11 @@ export async function putZones(transaction: SqlTransaction, added: Iterable<Zone
   for (const { digest } of known) wanted.delete(digest)
   // Sorted, so that transactions that put the same zones cannot deadlock.
   const missing = [...wanted].sort(([a], [b]) => (a < b ? -1 : 1))
-  if (missing.length > 0) {
-    const rows: Statement[] = []
-    for (const [digest, zone] of missing) rows.push(sql`(${digest}, ${await compress(encodeZone(zone))}, ${now})`)
-    await transaction.run(
-      sql`insert into ${zones} (digest, snapshot, used_at) values ${join(rows)}
-        on conflict (digest) do update set used_at = excluded.used_at`,
-    )
-  }
+  if (missing.length === 0) return
+  const rows: Statement[] = []
+  for (const [digest, zone] of missing) rows.push(sql`(${digest}, ${await compress(encodeZone(zone))}, ${now})`)
+  await transaction.run(sql`insert into ${zones} (digest, snapshot, used_at) values ${join(rows)}
+    on conflict (digest) do update set used_at = excluded.used_at`)
 }
 
 /** The digest under which `putZones` stores a zone: the SHA-256 of its text. */
@@ -56,12 +53,8 @@ export async function getZones(
   wanted: (string | null | undefined)[],
 ): Promise<(digest: string) => Zone> {
   const digests = [...new Set(wanted.filter((digest) => typeof digest === 'string'))]
-  const rows =
-    digests.length === 0
-      ? []
-      : await database.all<{ digest: string; snapshot: Buffer }>(
-          sql`select digest, snapshot from ${zones} where digest in (${list(digests)})`,
-        )
+  const read = sql`select digest, snapshot from ${zones} where digest in (${list(digests)})`
+  const rows = digests.length === 0 ? [] : await database.all<{ digest: string; snapshot: Buffer }>(read)
   const packed = new Map(rows.map(({ digest, snapshot }) => [digest, snapshot]))
   const decoded = new Map<string, Zone>()
   return (digest) => {

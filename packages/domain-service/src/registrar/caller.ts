@@ -1,6 +1,6 @@
 import { type Clock, delay, type Histogram, HttpError, type Logger } from '@domains-and-files/http'
 import type { CallQuota } from '../budget/call-quota.ts'
-import type { CallSlot } from '../budget/reservation.ts'
+import type { CallSlot } from '../budget/call-windows.ts'
 import { domainNotFound, registrarUnavailable } from '../errors.ts'
 import { CallFailed } from './call-failed.ts'
 import type { Element } from './responses.ts'
@@ -27,11 +27,6 @@ export interface Command<Value> extends Call {
   onSend?: (() => void) | undefined
 }
 
-interface Outcomes {
-  last_success_at: string | null
-  last_failure: { at: string; code: string } | null
-}
-
 const maxTries = 3
 const unknownMs = 60_000
 const maxUnknown = 10_000
@@ -44,7 +39,10 @@ export class RegistrarCaller {
   readonly breaker: CircuitBreaker
   #transport: Promise<RegistrarTransport> | undefined
   /** The last outcomes of calls about the account, as the API has them. */
-  outcomes: Outcomes = { last_success_at: null, last_failure: null }
+  outcomes: { last_success_at: string | null; last_failure: { at: string; code: string } | null } = {
+    last_success_at: null,
+    last_failure: null,
+  }
 
   constructor(options: CallerOptions) {
     this.#options = options

@@ -1,11 +1,11 @@
+import { HttpError } from '@domains-and-files/http'
 import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
 import type { CallQuota } from '../budget/call-quota.ts'
-import type { CallSlot } from '../budget/reservation.ts'
+import type { CallSlot } from '../budget/call-windows.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import type { Zone } from '../dns/zone.ts'
-import { emailTypeConflict } from '../errors.ts'
+import { emailTypeUnknown } from '../errors.ts'
 import { type CallerOptions, isNotFound, RegistrarCaller } from './caller.ts'
-import type { CacheOptions } from './response-cache.ts'
 import {
   type DomainInfo,
   type Element,
@@ -22,7 +22,6 @@ import {
 export class RegistrarClient {
   readonly #options: CallerOptions
   readonly #caller: RegistrarCaller
-  /** The calls that the registrar allows. */
   readonly quota: CallQuota
 
   constructor(options: CallerOptions) {
@@ -37,7 +36,7 @@ export class RegistrarClient {
       ...command('domains.getList', 'DomainGetListResult'),
       params: {
         ListType: query.listType,
-        ...(query.searchTerm === undefined ? {} : { SearchTerm: query.searchTerm }),
+        ...(query.searchTerm !== undefined && { SearchTerm: query.searchTerm }),
         Page: String(query.page),
         PageSize: String(query.pageSize),
         SortBy: query.sortBy,
@@ -103,10 +102,10 @@ export class RegistrarClient {
   /**
    * Replaces the whole zone; sent once. `onSend` is called right before the first byte is sent: where it throws, nothing
    * is.
-   * @throws {CallFailed} whose kind tells whether the registrar may have replaced the zone all the same.
-   * @throws 409 `email_type_conflict` for a zone of unknown email type; nothing is sent.
+   * @throws {CallFailed} whose kind tells whether the registrar may have replaced the zone all the same; 409
+   * `email_type_conflict` for a zone of unknown email type.
    */
-  async replaceZone(domain: Domain, zone: Zone, slot: CallSlot = 'write', onSend?: () => void): Promise<void> {
+  async replaceZone(domain: Domain, zone: Zone, slot: CallSlot, onSend: () => void): Promise<void> {
     const { params, ...setHosts } = command('domains.dns.setHosts', 'DomainDNSSetHostsResult', domain)
     return this.#caller.send({
       ...setHosts,
@@ -132,7 +131,6 @@ export class RegistrarClient {
     return this.quota.windows.readsAreScarce(this.quota.now()) ? 10_000 : 0
   }
 
-  /** Options of a cache for answers of this registrar. */
   cacheOptions(ttlMs: number): CacheOptions {
     return { ttlMs, freshAgeMs: () => this.freshAgeMs, now: this.#options.clock.now }
   }
@@ -143,7 +141,7 @@ export class RegistrarClient {
   }
 }
 
-/** A command about a domain, or about the account, with the name of its result. */
+/** A command about a domain, or else about the account; `result`: the name of its result. */
 const command = (name: string, result: string, domain?: Domain) => ({
   command: `namecheap.${name}`,
   params: domain ? { SLD: domain.sld, TLD: domain.tld } : {},
@@ -154,10 +152,7 @@ const command = (name: string, result: string, domain?: Domain) => ({
 
 // All rows, and always the email type: the registrar deletes what a write does not name.
 function hostParams({ emailType, rows }: Zone): Record<string, string> {
-  if (emailType === undefined)
-    throw emailTypeConflict(
-      'The registrar does not tell the email type of this zone: send "email_type", or e-mail forwarding could end',
-    )
+  if (emailType === undefined) throw emailTypeUnknown()
   const params: Record<string, string> = { EmailType: emailType }
   for (const [index, row] of rows.entries()) {
     const number = index + 1
@@ -169,3 +164,98 @@ function hostParams({ emailType, rows }: Zone): Record<string, string> {
   }
   return params
 }
+
+export interface Cached<Value> {
+  value: Value
+  /** Milliseconds since it was read. */
+  age: number
+  /** Expired; served because the reload failed. */
+  stale: boolean
+}
+
+export interface CacheOptions {
+  ttlMs: number
+  /** Maximum age of a value that counts as fresh; 0 unless calls are scarce. */
+  freshAgeMs: () => number
+  /** Maximum age of a value that is served while loading fails. */
+  maxStaleMs?: number
+  now: () => number
+  /** The version, which each write of any process raises: an answer of another version is outdated. */
+  versionOf?: ((key: string) => Promise<number>) | undefined
+}
+
+const maxEntries = 2_000
+
+/**
+ * Answers of the registrar by key, the latest last; concurrent loads of a key are one load. A load that began before `put`
+ * or `drop` neither overwrites what they did nor is joined after them.
+ */
+export class ResponseCache<Value> {
+  readonly #options: CacheOptions
+  readonly #entries = new Map<string, { value: Value; at: number; version: number }>()
+  readonly #loads = new Map<string, { loaded: Promise<Value>; version: number }>()
+  readonly counts = { hit: 0, miss: 0, stale: 0 }
+
+  constructor(options: CacheOptions) {
+    this.#options = options
+  }
+
+  /**
+   * The cached value up to `ttlMs` old, or up to `freshAgeMs` if `fresh`; otherwise a loaded one. If loading fails for a
+   * reason that may pass, an expired value up to `maxStaleMs` old, but never if `fresh`.
+   */
+  async read(key: string, load: () => Promise<Value>, fresh = false): Promise<Cached<Value>> {
+    const { ttlMs, freshAgeMs, maxStaleMs = 300_000, now, versionOf } = this.#options
+    const version = versionOf ? await versionOf(key) : 0
+    const known = this.#entries.get(key)
+    const entry = known?.version === version ? known : undefined
+    const age = entry ? Math.max(0, now() - entry.at) : Infinity
+    if (entry && ((!fresh && age < ttlMs) || age < freshAgeMs())) {
+      this.counts.hit++
+      return { value: entry.value, age, stale: false }
+    }
+    this.counts.miss++
+    try {
+      return { value: await this.#load(key, version, load), age: 0, stale: false }
+    } catch (error) {
+      if (!entry || age > maxStaleMs || fresh || !isTransient(error)) throw error
+      this.counts.stale++
+      return { value: entry.value, age, stale: true }
+    }
+  }
+
+  /** `version`: what `versionOf` gave when the value was current. */
+  put(key: string, value: Value, version = 0) {
+    this.drop(key)
+    this.#entries.set(key, { value, at: this.#options.now(), version })
+    const [oldest] = this.#entries.keys()
+    if (this.#entries.size > maxEntries && oldest !== undefined) this.#entries.delete(oldest)
+  }
+
+  drop(key: string) {
+    this.#loads.delete(key)
+    this.#entries.delete(key)
+  }
+
+  #load(key: string, version: number, load: () => Promise<Value>): Promise<Value> {
+    const running = this.#loads.get(key)
+    if (running?.version === version) return running.loaded
+    const isLatest = () => this.#loads.get(key)?.loaded === loaded
+    const loaded = load().then(
+      (value) => {
+        if (isLatest()) this.put(key, value, version)
+        return value
+      },
+      (error) => {
+        if (isLatest()) this.#loads.delete(key)
+        throw error
+      },
+    )
+    this.#loads.set(key, { loaded, version })
+    return loaded
+  }
+}
+
+// Such a failure may pass by itself: an older value serves better than none.
+const isTransient = (error: unknown) =>
+  error instanceof HttpError && error.status >= 500 && error.code.startsWith('registrar_')

@@ -4,7 +4,7 @@ import { type ListQuery, listTypes, sortKeys } from '@domains-and-files/registra
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Domain } from '../dns/domain-name.ts'
-import type { ResponseCache } from '../registrar/response-cache.ts'
+import type { ResponseCache } from '../registrar/client.ts'
 import type { Dependencies } from '../storage.ts'
 import * as examples from './openapi-examples.ts'
 import { oneOf } from './zone/record-input.ts'

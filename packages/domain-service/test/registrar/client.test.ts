@@ -112,7 +112,7 @@ test('a zone of unknown email type is not sent: a guess could end e-mail forward
   const domain = { name: 'example.com', sld: 'example', tld: 'com' }
   const zone = { domain: 'example.com', usesRegistrarDns: true, emailType: undefined, rows: [] }
 
-  await expect(client.replaceZone(domain, zone)).rejects.toMatchObject({
+  await expect(client.replaceZone(domain, zone, 'write', () => undefined)).rejects.toMatchObject({
     status: 409,
     code: 'email_type_conflict',
   })

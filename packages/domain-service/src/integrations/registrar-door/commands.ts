@@ -9,8 +9,7 @@ import {
 } from '@domains-and-files/registrar-sandbox/protocol'
 import { readDomain } from '../../dns/domain-name.ts'
 import { domainNotFound } from '../../errors.ts'
-import type { RegistrarClient } from '../../registrar/client.ts'
-import { ResponseCache } from '../../registrar/response-cache.ts'
+import { type RegistrarClient, ResponseCache } from '../../registrar/client.ts'
 import type { Element as RegistrarElement } from '../../registrar/responses.ts'
 import { type DoorContext, readHosts, writeHosts, zoneOf } from './hosts.ts'
 

@@ -29,7 +29,7 @@ export class AwaitedChanges {
   readonly #waits = new Map<number, Wait>()
   readonly #timer: NodeJS.Timeout
   #renewing: Promise<void> | undefined
-  /** The time of the database at the last renewal. */
+  /** By the database's clock. */
   #renewedAt = 0
 
   constructor(database: Pick<Sql, 'get'>) {

@@ -34,7 +34,7 @@ export const leaseNow = dialect({ postgres: sql`${name('lease_ms')}()`, sqlite: 
 const renewals = 6
 const maxPauseMs = 5_000
 
-/** The leases of this process, as rows that live by the database's clock. */
+/** The leases that this process holds: rows that expire by the database's clock. */
 export class Leases {
   readonly #options: LeasesOptions
   readonly #held = new Map<string, Lease>()
@@ -49,7 +49,6 @@ export class Leases {
     this.#timer = setInterval(() => void this.#renew(), pauseMs).unref()
   }
 
-  /** Leases held by this process. */
   get size(): number {
     return this.#held.size
   }

@@ -1,5 +1,5 @@
 import { type Clock, delay, HttpError } from '@domains-and-files/http'
-import type { CallSlot, ReserveOptions } from '../../budget/reservation.ts'
+import type { CallSlot, ReserveOptions } from '../../budget/call-windows.ts'
 import type { Domain } from '../../dns/domain-name.ts'
 import { etagOf, type Zone } from '../../dns/zone.ts'
 import { writeNotConfirmed, zoneKeepsChanging } from '../../errors.ts'
