@@ -1,5 +1,5 @@
 export type { Histogram } from '@prometheus-io/client'
-export { type Clock, delay, slices, steadyNow, systemClock, type Timer } from './clock.ts'
+export { type Clock, delay, slices, systemClock, type Timer } from './clock.ts'
 export { type App, type AppOptions, createApp } from './create-app.ts'
 export * from './http-error.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
@@ -19,13 +19,14 @@ export {
 export * from './pagination.ts'
 export { databaseProblem, Problem, problemOf, requestProblem } from './problem-details.ts'
 export * from './requests/entity-tags.ts'
-export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
-export type { RawBody, RawResponse, RawRoute } from './requests/raw-route.ts'
 export {
-  clientAddressReader,
-  forwardingCheck,
-  methodNotAllowed,
-} from './requests/request-head.ts'
+  type PreparedHead,
+  prepareHead,
+  type RawBody,
+  type RawResponse,
+  type RawRoute,
+} from './requests/raw-route.ts'
+export { clientAddressReader, forwardingCheck, methodNotAllowed } from './requests/request-head.ts'
 export { describeIssue, parseInput, toFaults, uncheckedJson } from './requests/validation.ts'
 export {
   type Access,

@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDirectory, FileLock, LockBusyError } from './durable-files.ts'
-import { DataDirError } from './errors.ts'
+import { codeOf, DataDirError } from './errors.ts'
 
-/** The lock file of the process that uses a data directory. */
-export const lockFile = 'lock'
+const lockFile = 'lock'
 const backupLockFile = 'backup.lock'
 
 /** Files in a data directory that hold no data. */
@@ -13,17 +12,15 @@ export const lockNames = [lockFile, backupLockFile]
 /** File that names the backup of an incomplete restore. */
 export const restoreMarker = (dataDir: string) => join(dataDir, 'restore.partial')
 
-/**
- * Creates DATA_DIR if it is missing, and locks it.
- * @returns a function that releases the lock; so does the end of the process.
- * @throws {DataDirError} if it is in use, has an interrupted restore, or is not writable.
- */
+/** Creates DATA_DIR if it is missing, and locks it as `lockDataDir`. @throws {DataDirError} also if it is not writable. */
 export async function openDataDir(dataDir: string): Promise<() => void> {
   try {
     await createDirectory(dataDir)
     return lockDataDir(dataDir)
-  } catch (error) {
-    throw isNotWritable(error) ? notWritable(dataDir, error) : error
+  } catch (cause) {
+    if (!(cause instanceof Error && notWritableCodes.test(codeOf(cause)))) throw cause
+    const fault = `DATA_DIR ${dataDir} is not writable (${cause.message})`
+    throw new DataDirError(`Cannot start: ${fault}: set DATA_DIR to a directory that this user can write.`, { cause })
   }
 }
 
@@ -80,7 +77,7 @@ export class BackupWatch implements Disposable {
   }
 
   [Symbol.dispose]() {
-    this.#lock.close()
+    this.#lock[Symbol.dispose]()
   }
 }
 
@@ -90,19 +87,10 @@ export function hold(file: string, refusal: string): () => void {
   try {
     lock.acquire()
   } catch (error) {
-    lock.close()
+    lock[Symbol.dispose]()
     throw error instanceof LockBusyError ? new DataDirError(refusal) : error
   }
-  return () => lock.close()
+  return () => lock[Symbol.dispose]()
 }
 
-const isNotWritable = (error: unknown): error is Error =>
-  error instanceof Error &&
-  'code' in error &&
-  /^(?:E(?:ACCES|PERM|ROFS|EXIST|NOTDIR|NOENT)$|SQLITE_(?:READONLY|CANTOPEN))/.test(`${error.code}`)
-
-const notWritable = (dataDir: string, cause: Error) =>
-  new DataDirError(
-    `Cannot start: DATA_DIR ${dataDir} is not writable (${cause.message}): set DATA_DIR to a directory that this user can write.`,
-    { cause },
-  )
+const notWritableCodes = /^(?:E(?:ACCES|PERM|ROFS|EXIST|NOTDIR|NOENT)$|SQLITE_(?:READONLY|CANTOPEN))/

@@ -4,16 +4,13 @@ import { mkdir, open, readFile, realpath, rename, rm, stat } from 'node:fs/promi
 import { dirname, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from 'better-sqlite3'
-import { openFile } from './sql/sqlite-connection.ts'
+import { codeOf } from './errors.ts'
+import { openFile } from './sql/sqlite-files.ts'
 
 /** Makes creations, renames and removals in this directory survive a power loss. */
 export async function fsyncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
+  await using handle = await open(directory, 'r')
+  await handle.sync()
 }
 
 /** Creates a directory (0700) and its missing parents, each entry fsynced. */
@@ -68,14 +65,14 @@ export async function updateFile(path: string, change: (text: string | undefined
   await createDirectory(dirname(path))
   // One lock for all links to a file.
   const file = (await realpath(path).catch(ignoreMissing)) ?? path
-  await withFileLock(`${file}.lock`, async () => {
-    const text = await readFile(file, 'utf8').catch(ignoreMissing)
-    await replaceFile(file, change(text), text === undefined ? undefined : file)
-  })
+  using lock = new FileLock(`${file}.lock`)
+  await acquireWithin(lock, 10_000)
+  const text = await readFile(file, 'utf8').catch(ignoreMissing)
+  await replaceFile(file, change(text), text === undefined ? undefined : file)
 }
 
-// Only ENOENT means missing: any other error could be a failing disk.
-function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+/** Only ENOENT means missing: any other error could be a failing disk. */
+export function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }
 
@@ -98,7 +95,7 @@ export async function replaceFile(file: string, content: Buffer | string, before
 export class LockBusyError extends Error {}
 
 /** An exclusive lock between processes, on a file of its own. */
-export class FileLock {
+export class FileLock implements Disposable {
   readonly #file: string
   readonly #database: Database
 
@@ -114,7 +111,7 @@ export class FileLock {
       // In-memory journal: otherwise each lock creates and deletes a file.
       this.#database.exec('pragma journal_mode = memory; begin exclusive')
     } catch (error) {
-      throw isBusy(error) ? new LockBusyError(`Cannot acquire lock ${this.#file}`) : error
+      throw codeOf(error) === 'SQLITE_BUSY' ? new LockBusyError(`Cannot acquire lock ${this.#file}`) : error
     }
     giveToOwner(this.#file)
   }
@@ -124,19 +121,8 @@ export class FileLock {
   }
 
   /** Closes the lock file, and releases the lock if held. Idempotent. */
-  close() {
+  [Symbol.dispose]() {
     this.#database.close()
-  }
-}
-
-/** Runs `run` under an exclusive lock on `file`. @throws {LockBusyError} when it is not free within 10 s. */
-export async function withFileLock<T>(file: string, run: () => Promise<T>): Promise<T> {
-  const lock = new FileLock(file)
-  try {
-    await acquireWithin(lock, 10_000)
-    return await run()
-  } finally {
-    lock.close()
   }
 }
 
@@ -152,5 +138,3 @@ async function acquireWithin(lock: FileLock, timeoutMs: number) {
     await sleep(20)
   }
 }
-
-const isBusy = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'

@@ -25,9 +25,12 @@ export class DatabaseFullError extends Error {
   }
 }
 
+/** The code of an error of the system, SQLite or PostgreSQL; empty without one. */
+export const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
+
 /** Maps errors of the disk, SQLite and its locks to the same classes as PostgreSQL's. Returns other errors unchanged. */
 export function storageFailure(error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const code = codeOf(error)
   // SQLITE_IOERR_SHM: the shared-memory file cannot grow, so the disk is full.
   if (/^(?:SQLITE_FULL|SQLITE_IOERR_SHM|ENOSPC|EDQUOT)/.test(code)) return new DatabaseFullError(error)
   return unavailableCodes.test(code) ? new DatabaseUnavailableError(error) : error
@@ -39,10 +42,7 @@ const unavailableCodes =
   /^(?:E(?:IO|ROFS|MFILE|NFILE|NOENT|NOTDIR|ACCES|PERM|NXIO|NODEV|NOMEM)$|ERR_WORKER_INIT_FAILED$|UNKNOWN$|Unknown system error|SQLITE_(?!CONSTRAINT(?!_TRIGGER)|ERROR$|MISMATCH|RANGE|TOOBIG|MISUSE))/
 
 /** Why something cannot be read, by the code of its error. */
-export function unreadable(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
-  return `cannot be read (${code})`
-}
+export const unreadable = (error: unknown): string => `cannot be read (${codeOf(error) || error})`
 
 /**
  * Translates a database failure into an error with a sentence for the operator; returns others unchanged. `setting` is
@@ -55,18 +55,13 @@ export function explainDatabaseFailure(error: unknown, setting = 'DATABASE_URL')
   return new DatabaseRefusedError(`Cannot use the database in ${setting}: ${reason}.`, { cause })
 }
 
-/**
- * Maps errors of `pg` to the classes in errors.ts. Errors of a statement itself, such as a unique violation, are returned
- * unchanged, with their SQLSTATE in `code`.
- */
+/** Maps errors of `pg` to these classes. Errors of a statement itself, such as a unique violation, are returned unchanged. */
 export function translateError(error: unknown): unknown {
   if (!(error instanceof Error) || isTranslated(error)) return error
   const state = sqlStateOf(error)
   if (state === '53100') return new DatabaseFullError(error)
-  if (state === undefined) {
-    return isConnectionFailure(error) ? new DatabaseUnavailableError(error) : error
-  }
-  return unavailableStates.test(state) ? new DatabaseUnavailableError(error) : error
+  const isUnavailable = state === undefined ? isConnectionFailure(error) : unavailableStates.test(state)
+  return isUnavailable ? new DatabaseUnavailableError(error) : error
 }
 
 /**
@@ -78,13 +73,8 @@ export function isOutcomeCertain(error: unknown): boolean {
   return state !== undefined && (state === '53100' || !unavailableStates.test(state))
 }
 
-function isTranslated(error: Error) {
-  return (
-    error instanceof DatabaseUnavailableError ||
-    error instanceof OutcomeUnknownError ||
-    error instanceof DatabaseFullError
-  )
-}
+const isTranslated = (error: Error) =>
+  [DatabaseUnavailableError, OutcomeUnknownError, DatabaseFullError].some((known) => error instanceof known)
 
 // Connection exceptions, wrong password (changed while running), database missing, read-only standby, cancelled by a time
 // limit, idle in transaction, out of resources, shut down, I/O error, corrupted.
@@ -97,8 +87,7 @@ const sqlStateOf = (error: Error): string | undefined =>
 
 // Socket errors have a system error code; pg's own errors have only a message.
 const isConnectionFailure = (error: Error) =>
-  ('code' in error && /^(?:E[A-Z_]+|CERT_|ERR_TLS_|ERR_SSL_)/.test(String(error.code))) ||
-  connectionMessages.test(error.message)
+  /^(?:E[A-Z_]+|CERT_|ERR_TLS_|ERR_SSL_)/.test(codeOf(error)) || connectionMessages.test(error.message)
 
 const connectionMessages =
   /^(?:Connection terminated|Connection ended|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|The server does not support SSL|SASL)/

@@ -1,6 +1,5 @@
 import type { Writable } from 'node:stream'
-import { Progress } from './backup/progress.ts'
-import { DatabaseFullError, DatabaseUnavailableError, DataDirError, explainDatabaseFailure } from './errors.ts'
+import { codeOf, DatabaseFullError, DatabaseUnavailableError, DataDirError, explainDatabaseFailure } from './errors.ts'
 
 /** Environment and streams of a command: `process` in a terminal. */
 export interface CommandLine {
@@ -26,29 +25,21 @@ export async function runMaintenance(
     return status
   } catch (error) {
     progress.end()
-    const reason = explainFailure(error)
-    if (!(reason instanceof DataDirError)) throw error
-    stderr.write(`${reason.message}\n`)
+    const reason = explainDatabaseFailure(error)
+    const sentence = explain(error) ?? (reason instanceof DataDirError ? reason.message : undefined)
+    if (sentence === undefined) throw error
+    stderr.write(`${sentence}\n`)
     return 1
   }
 }
 
 /** The sentence for an error of a full disk; undefined for others. */
 export const explainFullDisk = (error: unknown) =>
-  ['ENOSPC', 'EDQUOT', 'SQLITE_FULL'].includes(codeOf(causeOf(error))) ? explain(error) : undefined
-
-/**
- * Translates errors of the system, SQLite and PostgreSQL that an operator can fix into a `DataDirError`. Returns others
- * unchanged.
- */
-function explainFailure(error: unknown): unknown {
-  const sentence = explain(error)
-  return sentence === undefined ? explainDatabaseFailure(error) : new DataDirError(sentence)
-}
+  ['ENOSPC', 'EDQUOT', 'SQLITE_FULL'].includes(plainCodeOf(causeOf(error))) ? explain(error) : undefined
 
 function explain(error: unknown): string | undefined {
   const failure = causeOf(error)
-  const words = reasons[codeOf(failure)]
+  const words = reasons[plainCodeOf(failure)]
   return words && failure instanceof Error ? `${words} (${failure.message}).` : undefined
 }
 
@@ -57,10 +48,7 @@ const causeOf = (error: unknown) =>
   error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError ? error.cause : error
 
 // SQLite may name an extended code.
-function codeOf(failure: unknown): string {
-  const code = failure instanceof Error && 'code' in failure ? String(failure.code) : ''
-  return /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? code
-}
+const plainCodeOf = (failure: unknown) => codeOf(failure).replace(/^(SQLITE_[A-Z]+).*/, '$1')
 
 const full = 'The disk is full: free space and try again'
 const notAllowed = 'Permission denied: run this as the user that runs the service'
@@ -78,3 +66,65 @@ const reasons: Record<string, string> = {
   EROFS: 'The file system is read-only',
   ENOTDIR: 'A file is where a directory is expected',
 }
+
+const intervalMs = { terminal: 100, file: 5000 }
+
+type Stream = Writable & { isTTY?: boolean }
+
+interface Amount {
+  count: number
+  bytes: number
+}
+
+/** Shows progress: on a terminal in one overwritten line, otherwise in a new line every five seconds. */
+export class Progress {
+  readonly #stream: Stream
+  #phase = ''
+  #rows = 0
+  #of: Amount = { count: 0, bytes: 0 }
+  #done: Amount = { count: 0, bytes: 0 }
+  #begun = 0
+  #shownAt = Date.now()
+
+  constructor(stream: Stream) {
+    this.#stream = stream
+  }
+
+  /** Begins to count blobs. */
+  begin(phase: string, of: Amount) {
+    this.#phase = phase
+    this.#of = of
+    this.#done = { count: 0, bytes: 0 }
+    this.#begun = Date.now()
+  }
+
+  readonly rows = (count: number) => {
+    this.#rows += count
+    this.#show(() => `${this.#rows} rows`)
+  }
+
+  readonly blob = ({ size }: { size: number }) => {
+    this.#done.count += 1
+    this.#done.bytes += size
+    this.#show(() => {
+      const rate = (1000 * this.#done.bytes) / Math.max(1, Date.now() - this.#begun)
+      const blobs = `${this.#done.count} of ${this.#of.count} blobs`
+      const bytes = `${inMegabytes(this.#done.bytes)} of ${inMegabytes(this.#of.bytes)} MB`
+      return `${this.#phase} ${blobs}, ${bytes}, ${inMegabytes(rate)} MB/s`
+    })
+  }
+
+  /** Clears the line of a terminal. */
+  end() {
+    if (this.#stream.isTTY) this.#stream.write('\r\x1b[K')
+  }
+
+  #show(line: () => string) {
+    const now = Date.now()
+    if (now - this.#shownAt < (this.#stream.isTTY ? intervalMs.terminal : intervalMs.file)) return
+    this.#shownAt = now
+    this.#stream.write(this.#stream.isTTY ? `\r\x1b[K${line()}` : `${line()}\n`)
+  }
+}
+
+const inMegabytes = (bytes: number) => Math.round(bytes / 1_000_000)

@@ -11,20 +11,17 @@ declare module 'fastify' {
   }
 }
 
-/** A request and its response. */
 export interface Exchange {
   requestId: string
-  /** The request target; its query is not logged. */
   url: string
   method: string
-  /** The pattern of its route; undefined if it has none. */
+  /** The pattern of its route, if it has one. */
   route: string | undefined
   principal?: FastifyRequest['principal'] | undefined
   request: IncomingMessage
   response: ServerResponse
   /** When the request's headers had been read, by `performance.now()`. */
   began: number
-  /** The code of the problem that was answered. */
   problemCode?: string | undefined
 }
 
@@ -38,7 +35,6 @@ export interface Outcome {
 export type Redaction = readonly [secrets: RegExp, shown: string]
 
 interface Options {
-  /** Default: none; only clients' own addresses are logged. */
   trustProxy?: TrustProxy
   metrics?: RequestMetrics | undefined
   redaction?: Redaction | undefined
@@ -50,31 +46,30 @@ interface Options {
  */
 export class AccessLog extends LogController {
   readonly #log: Logger
-  readonly #metrics: RequestMetrics | undefined
-  readonly #redaction: Redaction | undefined
+  readonly #options: Options
   readonly #name: string
   readonly #clientAddress: (request: IncomingMessage) => string
   readonly #logsCompleted: boolean
 
-  constructor(log: Logger, { trustProxy = false, metrics, redaction }: Options = {}) {
+  constructor(log: Logger, options: Options = {}) {
     super({ requestIdLogLabel: 'request_id' })
     this.#log = log
-    this.#metrics = metrics
-    this.#redaction = redaction
-    this.#clientAddress = clientAddressReader(trustProxy)
+    this.#options = options
+    this.#clientAddress = clientAddressReader(options.trustProxy ?? false)
     this.#name = JSON.stringify(log.bindings().name ?? '')
     this.#logsCompleted = log.isLevelEnabled('info')
   }
 
   record(exchange: Exchange, { isAborted, err }: Outcome) {
     const { requestId, method, url, route, principal, request, response } = exchange
+    const { metrics, redaction } = this.#options
     const ms = performance.now() - exchange.began
     const { statusCode: status } = response
-    if (!isAborted) this.#metrics?.observe({ method, route, status }, ms, exchange.problemCode)
+    if (!isAborted) metrics?.observe({ method, route, status }, ms, exchange.problemCode)
     if (route === '/health' || !(isAborted || this.#logsCompleted)) return
     const end = url.indexOf('?')
     const target = end < 0 ? url : url.slice(0, end)
-    const path = this.#redaction ? target.replace(...this.#redaction) : target
+    const path = redaction ? target.replace(...redaction) : target
     const client = this.#clientAddress(request)
     if (isAborted) {
       const sent = response.headersSent && { status }
@@ -95,19 +90,17 @@ export class AccessLog extends LogController {
     )
   }
 
-  // Also for URLs that the framework refuses before any hook. Not its `requestCompleted` or `onRequestAbort`: they miss
-  // clients that leave, since a request without a body emits no events (see `parserOptions`). Not its `request.ip`,
-  // which is the proxy's for such URLs.
+  // Also for URLs that the framework refuses before any hook, for which its `request.ip` is the proxy's. Its
+  // `requestCompleted` and `onRequestAbort` miss clients that leave: a request without a body emits no events (see
+  // `parserOptions`).
   override incomingRequest(request: FastifyRequest, reply: FastifyReply) {
     const { raw: response } = reply
     const began = performance.now()
     response.once('close', () => {
       const { id: requestId, method, url, raw, principal, routeOptions } = request
       const exchange = { requestId, method, url, route: routeOptions.url, principal, request: raw }
-      this.record(
-        { ...exchange, response, began, problemCode: reply.problemCode },
-        { isAborted: !response.writableFinished },
-      )
+      const isAborted = !response.writableFinished
+      this.record({ ...exchange, response, began, problemCode: reply.problemCode }, { isAborted })
     })
   }
 
@@ -115,7 +108,7 @@ export class AccessLog extends LogController {
 
   override routeNotFound() {}
 
-  // Empty: the error handler logs errors.
+  // The error handler logs errors.
   override defaultErrorLog() {}
 }
 
@@ -123,15 +116,13 @@ export class AccessLog extends LogController {
  * The logger for the framework. The child logger of a request is created at its first written line: most requests log
  * only in the access log, and plugins log at disabled levels.
  */
-export const frameworkLogger = (log: Logger): FastifyBaseLogger => lazyLogger(log, () => log)
-
-function lazyLogger(root: Logger, create: () => FastifyBaseLogger): FastifyBaseLogger {
+export function frameworkLogger(root: Logger, create: () => FastifyBaseLogger = () => root): FastifyBaseLogger {
   let created: FastifyBaseLogger | undefined
   const logger = () => {
     created ??= create()
     return created
   }
-  const child = (...args: Parameters<FastifyBaseLogger['child']>) => lazyLogger(root, () => logger().child(...args))
+  const child = (...args: Parameters<FastifyBaseLogger['child']>) => frameworkLogger(root, () => logger().child(...args))
   return new Proxy<FastifyBaseLogger>(root, {
     get(_target, key) {
       if (key === 'child') return child

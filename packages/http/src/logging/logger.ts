@@ -17,16 +17,13 @@ export function createLogger(settings: { name: string; level: string }, to?: Des
   return Object.assign(pino(options, output), { output })
 }
 
-const unbatched = (to: DestinationStream): LogOutput => ({
-  write: (line) => to.write(line),
-  droppedLines: 0,
-})
+const unbatched = (to: DestinationStream): LogOutput => ({ write: (line) => to.write(line), droppedLines: 0 })
 
 const secretNames = ['authorization', 'password', 'access_token', 'token', 'secret', 'ApiKey', 'apiKey']
 const secretPaths = secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`])
 
 /** Where log lines go; each line ends in a newline. */
-export interface LogOutput {
+interface LogOutput {
   /**
    * Queues a line until this event-loop iteration ends; if `isBatched`, for up to 100 ms, to write several at once.
    * SIGKILL and power cuts lose queued lines.
@@ -37,14 +34,13 @@ export interface LogOutput {
 }
 
 /**
- * Writes lines to a file descriptor and never fails: a line that cannot be written is dropped and counted. Never blocks
+ * Writes lines to standard output and never fails: a line that cannot be written is dropped and counted. Never blocks
  * the event loop: libuv's thread pool writes files; pipes and sockets are non-blocking, with up to 4 MiB queued for a
  * slow reader. The queue is flushed when the process exits. docs/adr/0023 says why this is not sonic-boom.
  */
-export class BatchedOutput implements LogOutput {
-  readonly #fd: number
-  readonly #isFile: boolean
-  #droppedLines = 0
+class BatchedOutput implements LogOutput {
+  readonly #isFile = fstatSync(stdout).isFile()
+  droppedLines = 0
   /** Encoded bytes: garbage collections would copy queued strings. */
   #queue: { bytes: Buffer; length: number }[] = []
   #queuedBytes = 0
@@ -54,19 +50,13 @@ export class BatchedOutput implements LogOutput {
   #isFlushDue = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(fd: number) {
-    this.#fd = fd
-    this.#isFile = fstatSync(fd).isFile()
+  constructor() {
     process.on('exit', () => this.#flushOnExit())
-  }
-
-  get droppedLines(): number {
-    return this.#droppedLines
   }
 
   write(line: string, { isBatched }: { isBatched: boolean } = { isBatched: false }) {
     if (this.#queuedBytes > maxQueuedBytes) {
-      this.#droppedLines += 1
+      this.droppedLines += 1
       return
     }
     // UTF-8 takes at most three bytes per UTF-16 code unit.
@@ -110,7 +100,7 @@ export class BatchedOutput implements LogOutput {
     const bytes = this.#takeBatch()
     if (!bytes) return
     this.#isWriting = true
-    write(this.#fd, bytes, (error, written) => {
+    write(stdout, bytes, (error, written) => {
       this.#isWriting = false
       this.#settle(bytes, error ?? written)
       if (this.#rest || this.#queuedBytes >= batchBytes) this.#flush()
@@ -118,11 +108,11 @@ export class BatchedOutput implements LogOutput {
     })
   }
 
-  /** @returns whether all is written; false while the reader is slow. */
+  // Whether all is written; false while the reader is slow.
   #drain(): boolean {
     for (let bytes = this.#takeBatch(); bytes; bytes = this.#takeBatch()) {
       try {
-        this.#settle(bytes, writeSync(this.#fd, bytes))
+        this.#settle(bytes, writeSync(stdout, bytes))
       } catch (error) {
         if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') {
           this.#rest = bytes
@@ -147,7 +137,7 @@ export class BatchedOutput implements LogOutput {
   #settle(bytes: Buffer, outcome: unknown) {
     this.#rest = undefined
     if (typeof outcome !== 'number') {
-      for (const byte of bytes) if (byte === newline) this.#droppedLines += 1
+      for (const byte of bytes) if (byte === newline) this.droppedLines += 1
       return
     }
     if (outcome > 0) this.#isMidLine = bytes[outcome - 1] !== newline
@@ -165,7 +155,7 @@ export class BatchedOutput implements LogOutput {
 // Cached: formatting a date takes longer than a line.
 let second = { at: Number.NaN, text: '' }
 
-/** The field of a log line with the present time as RFC 3339, in UTC. */
+// The present time as RFC 3339, in UTC.
 export function timeField(): string {
   const now = Date.now()
   const at = now - (now % 1000)
@@ -173,16 +163,16 @@ export function timeField(): string {
   return `,"time":"${second.text}${String(now - at).padStart(3, '0')}Z"`
 }
 
-/** Standard output: one queue of the process, which keeps the order of lines. */
-export function standardOutput(): LogOutput {
-  // Loading the stream makes a pipe or socket non-blocking.
-  void process.stdout
-  standard ??= new BatchedOutput(1)
+let standard: LogOutput | undefined
+
+// One queue for the process keeps the order of lines.
+function standardOutput(): LogOutput {
+  void process.stdout // Loading the stream makes a pipe or socket non-blocking.
+  standard ??= new BatchedOutput()
   return standard
 }
 
-let standard: LogOutput | undefined
-
+const stdout = 1
 const newline = 0x0a
 const batchMs = 100
 const batchBytes = 65_536

@@ -47,9 +47,7 @@ export function checkRequestHeads(app: FastifyInstance) {
     reply.header('x-request-id', id).header('x-content-type-options', 'nosniff')
     // Close after a declined upgrade: Node drops the bytes that follow, so a request among them would get no response.
     if (raw.headers.upgrade !== undefined) reply.header('connection', 'close')
-    const fault = findFramingFault(raw)
-    if (!fault) return done()
-    done(new HttpError(400, 'malformed_request', fault, { headers: { connection: 'close' } }))
+    done(framingError(raw))
   })
 }
 
@@ -63,18 +61,21 @@ function continueOnRead(request: IncomingMessage, response: ServerResponse) {
   })
 }
 
-/** Why a request is refused as ambiguous, or undefined. */
-export function findFramingFault({ headers, httpVersion, url }: IncomingMessage): string | undefined {
+/** The error for a request that is ambiguous. */
+export function framingError({ headers, httpVersion, url }: IncomingMessage): HttpError | undefined {
   const { host, 'transfer-encoding': coding } = headers
-  if (httpVersion === '0.9') return 'This is HTTP/0.9: speak HTTP/1.1'
-  if (host === undefined && httpVersion !== '1.0') return 'Send one header Host'
-  if (host !== undefined && !/^[\w.:[\]~%-]*$/.test(host)) return 'Send one header Host, and a valid one'
-  if (url?.includes('#')) return 'A path ends before its #: send it without'
+  if (httpVersion === '0.9') return ambiguous('This is HTTP/0.9: speak HTTP/1.1')
+  if (host === undefined && httpVersion !== '1.0') return ambiguous('Send one header Host')
+  if (host !== undefined && !/^[\w.:[\]~%-]*$/.test(host)) return ambiguous('Send one header Host, and a valid one')
+  if (url?.includes('#')) return ambiguous('A path ends before its #: send it without')
   if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
-    return 'The body can be sent with Transfer-Encoding: chunked, in HTTP/1.1, and no other way'
+    return ambiguous('The body can be sent with Transfer-Encoding: chunked, in HTTP/1.1, and no other way')
   }
   return undefined
 }
+
+const ambiguous = (detail: string) =>
+  new HttpError(400, 'malformed_request', detail, { headers: { connection: 'close' } })
 
 /** Reads the client address like Fastify's `request.ip`, for requests that bypass Fastify. */
 export function clientAddressReader(trustProxy: TrustProxy): (request: IncomingMessage) => string {

@@ -2,7 +2,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { HeadSender, type PreparedHead, prepareHead } from '../../src/requests/prepared-head.ts'
+import { HeadSender, type PreparedHead, prepareHead } from '../../src/requests/raw-route.ts'
 
 type Respond = (response: ServerResponse, heads: HeadSender) => void
 

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join as joinPath } from 'node:path'
+import { ignoreMissing } from '../durable-files.ts'
+import type { Connection } from '../postgres/connections.ts'
 import type { Postgres } from '../postgres/postgres.ts'
-import type { Transaction } from '../postgres/transaction.ts'
 import { dialect, join, name, type Sql, type SqlTransaction, type Statement, sql } from '../sql/sql.ts'
 
 /** The columns of a row by name: text, integers, null and Buffers. */
@@ -55,15 +56,13 @@ export interface DataPlaces {
   usersFile?: string | undefined
 }
 
-export interface BackupWork {
-  rows: (tables: Table[], files: PrivateFiles) => Promise<void>
-  blobs: (open: (digest: string) => Promise<ReadableBlob | undefined>) => Promise<void>
-}
-
 /** The stores of a service, opened for a backup while the service may be running. */
 export interface BackupSource extends AsyncDisposable {
   /** Calls `rows`, then `blobs`. Prevents deletion of the snapshot's blobs meanwhile. */
-  read(work: BackupWork): Promise<void>
+  read(work: {
+    rows: (tables: Table[], files: PrivateFiles) => Promise<void>
+    blobs: (open: (digest: string) => Promise<ReadableBlob | undefined>) => Promise<void>
+  }): Promise<void>
 }
 
 /** The blobs of a backup, for its restore. */
@@ -84,7 +83,7 @@ export interface RestoreTarget extends AsyncDisposable {
 export interface DatabaseTarget extends RestoreTarget {
   database: Postgres
   tables: string[]
-  writeFiles(transaction: Transaction, files: PrivateFiles): Promise<void>
+  writeFiles(transaction: Connection, files: PrivateFiles): Promise<void>
 }
 
 /** A service as the backup commands see it, in both forms: in a data directory (SQLite), or where `DATABASE_URL` says. */
@@ -104,10 +103,6 @@ export interface ArchivedService {
 export async function allEnded<T>(tasks: Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(tasks)
   return Promise.all(tasks)
-}
-
-export function ignoreMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error
 }
 
 /** A table of both databases, with the same columns in each. */
@@ -173,10 +168,10 @@ const batchRows = 500
 async function* readIdentity(snapshot: SqlTransaction, table: string, column: string) {
   const sequence = `${table}_${column}_seq`
   const found = await snapshot.get<{ last: number }>(
-    sql`${dialect({
+    dialect({
       sqlite: sql`select seq last from sqlite_sequence where name = ${table}`,
       postgres: sql`select last_value - (not is_called)::int last from ${name(sequence)}`,
-    })}`,
+    }),
   )
   yield [{ table, sequence, last: found?.last ?? 0 }]
 }

@@ -1,8 +1,8 @@
 import { createHash, hash } from 'node:crypto'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import { DataDirError, unreadable } from '../errors.ts'
+import type { Progress } from '../maintenance-command.ts'
 import { allEnded, type BackupSource, type BlobRef, type Damage, type ReadableBlob, type Row } from './archive.ts'
-import type { Progress } from './progress.ts'
 import { maxSmallBytes, type Repository, type SmallBlob } from './repository.ts'
 import { Snapshot } from './snapshot.ts'
 
@@ -182,7 +182,7 @@ export async function findFault(repository: Repository, ref: BlobRef, verify: bo
  * Checks the digests of a snapshot, and the sizes of its blobs (with `verify`: their digests). The result includes damage
  * that its backup recorded. @throws {DataDirError} if the snapshot itself has been altered.
  */
-export async function verifySnapshot(job: Omit<Job, 'skipDamaged'> & { snapshot: Snapshot }): Promise<DamageList> {
+export async function verifySnapshot(job: Job & { snapshot: Snapshot }): Promise<DamageList> {
   const { repository, snapshot, verify, signal, progress } = job
   const { blobs, damaged } = snapshot.manifest
   await snapshot.verify()

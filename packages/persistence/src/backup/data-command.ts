@@ -137,8 +137,7 @@ function readArguments(args: string[]) {
     })
     const [command = '', folder, ...more] = positionals
     const { verify, keep, 'skip-damaged': skipDamaged } = values
-    const isRight = isCommand(command) && folder && more.length === 0
-    if (!isRight || !/^[1-9]\d*$/.test(keep ?? '1')) return undefined
+    if (!isCommand(command) || !folder || more.length > 0 || !/^[1-9]\d*$/.test(keep ?? '1')) return undefined
     return { command, folder, verify, skipDamaged, keep: keep === undefined ? keep : Number(keep) }
   } catch {
     return undefined
@@ -150,10 +149,6 @@ const isCommand = (name: string): name is keyof typeof commands => Object.hasOwn
 function abortOnSignal() {
   const controller = new AbortController()
   const stop = () => controller.abort(new DataDirError('Interrupted: run the same command again to continue.'))
-  const signals = ['SIGINT', 'SIGTERM'] as const
-  for (const signal of signals) process.on(signal, stop)
-  const ignore = () => {
-    for (const signal of signals) process.off(signal, stop)
-  }
-  return { signal: controller.signal, ignore }
+  process.on('SIGINT', stop).on('SIGTERM', stop)
+  return { signal: controller.signal, ignore: () => process.off('SIGINT', stop).off('SIGTERM', stop) }
 }

@@ -4,10 +4,10 @@ import { open, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import { hold } from '../data-dir-lock.ts'
-import { createDirectory, fsyncDirectory } from '../durable-files.ts'
+import { createDirectory, fsyncDirectory, ignoreMissing } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
-import { openFile } from '../sql/sqlite-connection.ts'
-import { type BlobRef, ignoreMissing, type ReadableBlob } from './archive.ts'
+import { openFile } from '../sql/sqlite-files.ts'
+import type { BlobRef, ReadableBlob } from './archive.ts'
 import { Snapshot, snapshotFolder } from './snapshot.ts'
 
 /**
@@ -54,10 +54,8 @@ export class Repository implements Disposable {
   private constructor(folder: string, { isReadOnly, only }: { isReadOnly: boolean; only?: string }) {
     this.folder = folder
     this.#only = only
-    if (!isReadOnly) {
-      const busy = `Another backup into ${folder} is running: wait until it has finished.`
-      this.#unlock = hold(join(folder, 'lock'), busy)
-    }
+    const busy = `Another backup into ${folder} is running: wait until it has finished.`
+    if (!isReadOnly) this.#unlock = hold(join(folder, 'lock'), busy)
     const file = join(folder, 'blobs.sqlite')
     // Rollback journal instead of WAL: WAL cannot be read on a read-only disk.
     const isThere = existsSync(file)
@@ -72,21 +70,17 @@ export class Repository implements Disposable {
   }
 
   async snapshots(): Promise<Snapshot[]> {
-    return Promise.all((await this.#finished()).map((name) => this.#open(name)))
+    return Promise.all((await this.#finished()).map((name) => Snapshot.open(this.folder, name)))
   }
 
   /** The snapshot named at opening, or the newest. @throws {DataDirError} if there is none, or it is of another service. */
   async snapshot(service?: string): Promise<Snapshot> {
     const name = this.#only ?? (await this.#finished()).at(-1)
     if (!name) throw new DataDirError(`There is no finished backup in ${this.folder}.`)
-    const snapshot = await this.#open(name)
+    const snapshot = await Snapshot.open(this.folder, name)
     const found = snapshot.manifest.service
     if (service === undefined || found === service) return snapshot
     throw new DataDirError(`This is a backup of the ${found}, not of the ${service}.`)
-  }
-
-  #open(name: string): Promise<Snapshot> {
-    return Snapshot.open(snapshotFolder(this.folder, name))
   }
 
   async #names(): Promise<string[]> {
@@ -180,8 +174,8 @@ export class Repository implements Disposable {
     return removed
   }
 
-  /** Removes all backups but the newest `count`, and blobs without references. @returns the number of backups removed. */
-  async keepNewest(count: number): Promise<number> {
+  /** Removes all backups but the newest `count`, and blobs without references. */
+  async keepNewest(count: number): Promise<void> {
     const old = (await this.#finished()).slice(0, -count)
     // Rename first: after an interruption the next backup removes `.partial` snapshots.
     for (const name of old) {
@@ -190,18 +184,16 @@ export class Repository implements Disposable {
     }
     await this.removePartials()
     if (old.length > 0) await this.prune()
-    return old.length
   }
 
   /** Removes all data that no finished backup needs; the whole folder if there is no finished backup. */
   async discard(): Promise<void> {
     await this.removePartials()
-    if ((await this.#finished()).length > 0) {
-      await this.prune()
-      return
+    if ((await this.#finished()).length > 0) await this.prune()
+    else {
+      this[Symbol.dispose]()
+      await rm(this.folder, { recursive: true })
     }
-    this[Symbol.dispose]()
-    await rm(this.folder, { recursive: true })
   }
 
   async removePartials(): Promise<void> {

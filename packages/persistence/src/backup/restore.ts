@@ -1,12 +1,12 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { existsSync, lchownSync } from 'node:fs'
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { lockForRestore, lockNames, restoreMarker } from '../data-dir-lock.ts'
 import { createDirectory, fsyncDirectory, giveToOwner, ownerFor, replaceFile, updateFile } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
+import type { Connection } from '../postgres/connections.ts'
 import { isInUse, lockSchema, restores } from '../postgres/migrate-postgres.ts'
-import type { Transaction } from '../postgres/transaction.ts'
 import { name, sql } from '../sql/sql.ts'
 import {
   type ArchivedService,
@@ -70,7 +70,7 @@ async function fill(job: RestoreJob, target: RestoreTarget, damages: DamageList)
 }
 
 /** Identifies a backup: an interrupted restore is continued only with the same one. */
-const identityOf = ({ manifest }: Snapshot) => createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
+const identityOf = ({ manifest }: Snapshot) => hash('sha256', JSON.stringify(manifest))
 
 async function restoreIntoFolder(job: RestoreJob, damages: DamageList) {
   const dataDir = resolve(job.places.dataDir)
@@ -102,7 +102,6 @@ async function beginInFolder(dataDir: string, backup: string) {
   const others = [...lockNames, basename(marker), lostAndFound]
   if ((await readdir(dataDir)).some((name) => !others.includes(name)))
     throw new DataDirError(`${dataDir} is not empty: a restore overwrites nothing.`)
-  await rm(marker, { recursive: true, force: true }) // A folder, if an earlier version was interrupted.
   await replaceFile(marker, backup)
 }
 
@@ -145,7 +144,7 @@ async function restoreIntoDatabase(job: RestoreJob, target: DatabaseTarget, dama
 }
 
 async function beginInDatabase(
-  transaction: Transaction,
+  transaction: Connection,
   { database: { schema }, tables }: DatabaseTarget,
   snapshot: Snapshot,
 ) {

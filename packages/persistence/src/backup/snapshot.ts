@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -44,8 +44,9 @@ export class Snapshot {
     this.manifest = manifest
   }
 
-  /** Opens a finished snapshot. @throws {DataDirError} if the folder has none. */
-  static async open(folder: string): Promise<Snapshot> {
+  /** Opens a finished snapshot. @throws {DataDirError} if the repository has none of this name. */
+  static async open(repository: string, name: string): Promise<Snapshot> {
+    const folder = snapshotFolder(repository, name)
     const file = join(folder, manifestName)
     const text = await readFile(file, 'utf8').catch(() => undefined)
     if (text === undefined) throw new DataDirError(`There is no finished backup in ${folder}.`)
@@ -67,7 +68,7 @@ export class Snapshot {
 
   /** Copies a table, and fsyncs it. `onRows` receives the number of rows copied. */
   async addTable({ name, rows }: Table, signal: AbortSignal, onRows: (count: number) => void) {
-    const hash = createHash('sha256')
+    const sha256 = createHash('sha256')
     let count = 0
     const lines = async function* () {
       for await (const batch of rows()) {
@@ -78,21 +79,20 @@ export class Snapshot {
     }
     const hashed = async function* (chunks: AsyncIterable<Buffer>) {
       for await (const chunk of chunks) {
-        hash.update(chunk)
+        sha256.update(chunk)
         yield chunk
       }
     }
     const file = join(this.folder, fileOf(name))
     const output = createWriteStream(file, { flags: 'wx', mode: 0o600, flush: true })
     await pipeline(Readable.from(lines()), createZstdCompress(), hashed, output, { signal })
-    this.manifest.tables.push({ name, rows: count, sha256: hash.digest('hex') })
+    this.manifest.tables.push({ name, rows: count, sha256: sha256.digest('hex') })
   }
 
   async addFiles(files: PrivateFiles): Promise<void> {
     for (const [name, bytes] of Object.entries(files)) {
       await writeNew(join(this.folder, name), bytes)
-      const sha256 = createHash('sha256').update(bytes).digest('hex')
-      this.manifest.files.push({ name, sha256 })
+      this.manifest.files.push({ name, sha256: hash('sha256', bytes) })
     }
   }
 
@@ -145,9 +145,9 @@ export class Snapshot {
     const { tables, files } = this.manifest
     const all = [...tables.map(({ name, sha256 }) => ({ name: fileOf(name), sha256 })), ...files]
     for (const { name, sha256 } of all) {
-      const hash = createHash('sha256')
-      await pipeline(createReadStream(join(this.folder, name)), hash)
-      if (hash.digest('hex') !== sha256) throw new DataDirError(`${join(this.folder, name)} has been altered.`)
+      const found = createHash('sha256')
+      await pipeline(createReadStream(join(this.folder, name)), found)
+      if (found.digest('hex') !== sha256) throw new DataDirError(`${join(this.folder, name)} has been altered.`)
     }
   }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { ClientBase, ClientConfig, Pool, PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg'
-import { translateError } from '../errors.ts'
+import type { ClientBase, ClientConfig, Pool, PoolClient, QueryResult, QueryResultRow } from 'pg'
+import { codeOf, translateError } from '../errors.ts'
 import { render, type SqlTransaction, type Statement } from '../sql/sql.ts'
 
 /** Maximum milliseconds to get a connection, new or from the pool: a part of the time limit of a statement. */
@@ -54,12 +54,8 @@ export async function serverLimits(config: ClientConfig): Promise<Pick<ClientCon
   }
 }
 
-interface LimitedQuery extends QueryConfig {
-  query_timeout: number
-}
-
 /** A statement with a time limit of its own, in milliseconds. */
-export const limited = (limitMs: number, text: string, values?: unknown[]): LimitedQuery => ({
+export const limited = (limitMs: number, text: string, values?: unknown[]) => ({
   text,
   query_timeout: limitMs,
   ...(values && { values }),
@@ -89,8 +85,7 @@ async function connect(pool: ConnectingPool, lastAt: number): Promise<PoolClient
   try {
     return await pool.connect()
   } catch (error) {
-    const isUsedUp = error instanceof Error && 'code' in error && error.code === '53300'
-    if (!isUsedUp || performance.now() > lastAt) throw error
+    if (codeOf(error) !== '53300' || performance.now() > lastAt) throw error
     if (pool.options.max > 1) {
       pool.options.max -= 1
       setTimeout(() => {

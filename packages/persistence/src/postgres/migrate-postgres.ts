@@ -1,5 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { DatabaseRefusedError, DatabaseUnavailableError, explainDatabaseFailure, translateError } from '../errors.ts'
+import {
+  codeOf,
+  DatabaseRefusedError,
+  DatabaseUnavailableError,
+  explainDatabaseFailure,
+  translateError,
+} from '../errors.ts'
 import { type Migrations, name, sql } from '../sql/sql.ts'
 import { ClientConnection, type Connection, clientConfig, limited } from './connections.ts'
 
@@ -64,13 +70,14 @@ async function migrateOnce(options: DatabaseOptions) {
 }
 
 // Wrong password, no such database: waiting does not help.
-const isRefusal = (error: unknown) => error instanceof Error && 'code' in error && /^(?:28|3D)/.test(String(error.code))
+const isRefusal = (error: unknown) => /^(?:28|3D)/.test(codeOf(error))
 
 async function migrate(connection: Connection, options: DatabaseOptions): Promise<void> {
   const { schema, processId } = options
   await requireVersion(connection)
   await lockSchema(connection, schema)
-  if (!(await isCreated(connection, schema))) await createSchema(connection, schema)
+  const created = sql`select 1 where to_regclass(${`${schema}.migrations`}) is not null`
+  if (!(await connection.get(created))) await createSchema(connection, schema)
   if (processId !== undefined) {
     await refuseUnfinished(connection)
     await recordProcess(connection, processId)
@@ -87,9 +94,8 @@ async function migratePart(connection: Connection, part: string, statements: Mig
   const row = await connection.get<{ applied: number }>(sql`select applied from ${migrations} where part = ${part}`)
   const applied = row?.applied ?? 0
   if (applied > statements.length) {
-    throw new DatabaseRefusedError(
-      `The schema ${connection.schema} in DATABASE_URL is of a newer version of this service: start that version, or restore a backup made by this one.`,
-    )
+    const fault = `The schema ${connection.schema} in DATABASE_URL is of a newer version of this service`
+    throw new DatabaseRefusedError(`${fault}: start that version, or restore a backup made by this one.`)
   }
   if (applied === statements.length) return
   for (const statement of statements.slice(applied))
@@ -111,16 +117,9 @@ async function requireVersion(connection: Connection) {
   const row = await connection.get<{ version: number }>(
     sql`select current_setting('server_version_num')::int / 10000 as version`,
   )
-  if (row && row.version < minVersion) {
-    throw new DatabaseRefusedError(
-      `PostgreSQL ${row.version} is too old: DATABASE_URL needs version ${minVersion} or later.`,
-    )
-  }
-}
-
-async function isCreated(connection: Connection, schema: string): Promise<boolean> {
-  const found = await connection.get(sql`select 1 where to_regclass(${`${schema}.migrations`}) is not null`)
-  return found !== undefined
+  if (!row || row.version >= minVersion) return
+  const needed = `DATABASE_URL needs version ${minVersion} or later`
+  throw new DatabaseRefusedError(`PostgreSQL ${row.version} is too old: ${needed}.`)
 }
 
 // `create schema if not exists` needs the privilege to create one even if it exists.

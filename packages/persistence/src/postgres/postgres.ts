@@ -5,7 +5,7 @@ import type { Migrations, Sql } from '../sql/sql.ts'
 import { Connection, clientConfig, limited, serverLimits, withClient } from './connections.ts'
 import { migratePostgres, recordProcess, removeProcess } from './migrate-postgres.ts'
 import { Probe } from './probe.ts'
-import { pruneCommits, runSnapshot, runTransaction, type Transaction, type TransactionOptions } from './transaction.ts'
+import { pruneCommits, runSnapshot, runTransaction, type TransactionOptions } from './transaction.ts'
 
 export interface PostgresOptions {
   url: string
@@ -51,8 +51,7 @@ export class Postgres extends Connection implements Sql {
   private constructor(parts: Parts, options: PostgresOptions) {
     super(options.schema)
     this.#parts = parts
-    const { schema } = options
-    this.#transactions = { pool: parts.pool, schema, limitMs: limitOf(options) }
+    this.#transactions = { pool: parts.pool, schema: options.schema, limitMs: limitOf(options) }
     this.#probe = new Probe({
       check: () => this.#check(),
       intervalMs: probeIntervalMs,
@@ -101,8 +100,7 @@ export class Postgres extends Connection implements Sql {
   /** Opens the database for a backup or restore, with a statement limit of one minute. @throws as `open` */
   static openForRestore(options: Omit<PostgresOptions, 'timeoutMs' | 'isRestore' | 'onError'>): Promise<Postgres> {
     // A failed statement rejects by itself.
-    const settings = { timeoutMs: 60_000, isRestore: true, onError: () => undefined }
-    return Postgres.open({ ...options, ...settings })
+    return Postgres.open({ ...options, timeoutMs: 60_000, isRestore: true, onError: () => undefined })
   }
 
   /**
@@ -118,12 +116,12 @@ export class Postgres extends Connection implements Sql {
    * Runs one read-write transaction (READ COMMITTED). If it throws, it had no effect, except with `OutcomeUnknownError`.
    * If the response to COMMIT is lost, the outcome is looked up for up to five seconds.
    */
-  transaction<T>(run: (transaction: Transaction) => Promise<T>): Promise<T> {
+  transaction<T>(run: (transaction: Connection) => Promise<T>): Promise<T> {
     return runTransaction(this.#transactions, run)
   }
 
-  /** Runs a read-only transaction on one snapshot (REPEATABLE READ). */
-  snapshot<T>(run: (transaction: Transaction) => Promise<T>): Promise<T> {
+  /** Runs a read-only transaction (REPEATABLE READ). */
+  snapshot<T>(run: (transaction: Connection) => Promise<T>): Promise<T> {
     return runSnapshot(this.#transactions, run)
   }
 
@@ -144,7 +142,7 @@ export class Postgres extends Connection implements Sql {
     return this.#probe.isAvailable
   }
 
-  get pool(): { total: number; idle: number; waiting: number } {
+  get pool() {
     const { totalCount: total, idleCount: idle, waitingCount: waiting } = this.#parts.pool
     return { total, idle, waiting }
   }
@@ -185,11 +183,6 @@ export class Postgres extends Connection implements Sql {
 
 const limitOf = ({ timeoutMs }: PostgresOptions) => Math.round(timeoutMs * statementShare)
 
-interface ListenerOptions {
-  connect: () => Promise<Client>
-  onError: (error: unknown) => void
-}
-
 const reconnectMs = 1000
 /** Milliseconds between two checks that the connection is alive. */
 const checkIntervalMs = 10_000
@@ -198,14 +191,14 @@ const checkIntervalMs = 10_000
  * LISTEN on a dedicated connection, with reconnects. Notifications during an outage are lost, so after each connect every
  * listener is called once with an empty payload.
  */
-export class Listener {
-  readonly #options: ListenerOptions
+class Listener {
+  readonly #options: { connect: () => Promise<Client>; onError: (error: unknown) => void }
   readonly #listeners = new Map<string, Set<(payload: string) => void>>()
   #client: Client | undefined
   #running: Promise<void> | undefined
   readonly #closed = new AbortController()
 
-  constructor(options: ListenerOptions) {
+  constructor(options: { connect: () => Promise<Client>; onError: (error: unknown) => void }) {
     this.#options = options
   }
 

@@ -6,8 +6,6 @@ import { DatabaseUnavailableError, isOutcomeCertain, OutcomeUnknownError, transl
 import { name, sql } from '../sql/sql.ts'
 import { acquire, ClientConnection, type Connection, limited, withClient } from './connections.ts'
 
-export type Transaction = Connection
-
 /** Maximum milliseconds to look up the outcome of a transaction whose response to COMMIT was lost. */
 const lookupMs = 5000
 const lookupPauseMs = 100
@@ -20,13 +18,12 @@ export interface TransactionOptions {
 }
 
 /**
- * Runs a read-write transaction (READ COMMITTED). The server enforces the time limit, too, for statements and idle time,
- * so that an abandoned transaction releases its locks. If this throws, the transaction had no effect, except with
- * `OutcomeUnknownError`.
+ * As `Postgres.transaction`. The server enforces the time limit, too, for statements and idle time, so that an abandoned
+ * transaction releases its locks.
  */
 export function runTransaction<T>(
   options: TransactionOptions,
-  run: (transaction: Transaction) => Promise<T>,
+  run: (transaction: Connection) => Promise<T>,
 ): Promise<T> {
   const { schema, limitMs } = options
   const id = randomUUID()
@@ -37,10 +34,7 @@ export function runTransaction<T>(
   })
 }
 
-export const runSnapshot = <T>(
-  options: TransactionOptions,
-  run: (transaction: Transaction) => Promise<T>,
-): Promise<T> =>
+export const runSnapshot = <T>(options: TransactionOptions, run: (transaction: Connection) => Promise<T>): Promise<T> =>
   attempt(options, run, {
     begin: 'begin transaction isolation level repeatable read, read only',
     commit: 'commit',
@@ -56,7 +50,7 @@ interface Frame {
 
 async function attempt<T>(
   { pool, schema, limitMs }: TransactionOptions,
-  run: (transaction: Transaction) => Promise<T>,
+  run: (transaction: Connection) => Promise<T>,
   { begin, commit, lookUp: isDone }: Frame,
 ): Promise<T> {
   const { client, leftMs } = await acquire(pool, limitMs)

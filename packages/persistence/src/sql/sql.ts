@@ -1,3 +1,5 @@
+import { codeOf } from '../errors.ts'
+
 // SQL as data: a tagged template whose text each driver writes in its own dialect.
 
 export type Dialect = 'sqlite' | 'postgres'
@@ -124,6 +126,4 @@ export interface Sql extends SqlTransaction {
 export type Migrations = Record<string, (Statement | string)[]>
 
 export const isUniqueViolation = (error: unknown): boolean =>
-  error instanceof Error &&
-  'code' in error &&
-  /^(?:23505|SQLITE_CONSTRAINT_(?:UNIQUE|PRIMARYKEY|ROWID))$/.test(String(error.code))
+  /^(?:23505|SQLITE_CONSTRAINT_(?:UNIQUE|PRIMARYKEY|ROWID))$/.test(codeOf(error))

@@ -1,17 +1,16 @@
-import type { Database } from 'better-sqlite3'
-import { DatabaseFullError, DatabaseUnavailableError, DataDirError, storageFailure } from '../errors.ts'
-import { type Migrations, render, type Sql, type SqlTransaction, type Statement } from './sql.ts'
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
+import type { Database, Statement as Prepared } from 'better-sqlite3'
+import { codeOf, DatabaseFullError, DatabaseUnavailableError, storageFailure } from '../errors.ts'
+import { render, type Sql, type SqlTransaction, type Statement } from './sql.ts'
 import {
-  Connection,
-  defaultBusyTimeoutMs,
-  emptyLog,
-  inTransaction,
   isFailedFlush,
+  migrateSqlite,
+  openDatabase,
   type SqliteOptions,
   target,
   WriteAheadLog,
   watchFiles,
-} from './sqlite-connection.ts'
+} from './sqlite-files.ts'
 
 /** Milliseconds between checks of the files while nothing is written. */
 const checkMs = 1_000
@@ -19,6 +18,9 @@ const probeMs = 5_000
 /** One of this many unsynced commits is made durable, since only durable commits checkpoint the log. */
 const maxUnsynced = 500
 const logPages = 1000
+const maxPrepared = 300
+/** Milliseconds between attempts while another process has locked the database. */
+const retryMs = 10
 
 type Synchronous = 'FULL' | 'NORMAL'
 
@@ -28,7 +30,7 @@ type Synchronous = 'FULL' | 'NORMAL'
  */
 export class SqliteSql implements Sql {
   readonly dialect = 'sqlite'
-  readonly #options: SqliteOptions
+  readonly #options: SqliteOptions & { busyTimeoutMs: number }
   readonly #writer: Connection
   readonly #findReplaced: () => string | undefined
   readonly #timer: NodeJS.Timeout
@@ -57,16 +59,13 @@ export class SqliteSql implements Sql {
 
   /** @throws {DataDirError} when a newer version of the service has migrated the database. */
   constructor(options: SqliteOptions) {
-    this.#options = options
-    this.#writer = new Connection(options)
+    this.#options = { busyTimeoutMs: 5_000, ...options }
+    this.#writer = new Connection(this.#options)
     const { database } = this.#writer
-    if (options.migrations) {
-      migrateSqlite(database, options.migrations)
-      emptyLog(database)
-    }
+    if (options.migrations) migrateSqlite(database, options.migrations)
     // SQLite silently opens a read-only file for reading: this write fails then, at the start.
     if (!options.isReadOnly) database.exec('delete from migrations where 0')
-    // From now on `beginImmediate` waits for locks, without blocking the event loop.
+    // From now on `Connection.transaction` waits for locks, without blocking the event loop.
     database.pragma('busy_timeout = 0')
     database.exec('select 1 from sqlite_schema')
     this.#log = new WriteAheadLog(options.file)
@@ -88,7 +87,9 @@ export class SqliteSql implements Sql {
   get isAvailable(): boolean {
     if (performance.now() - this.#known.at >= probeMs) {
       this.#known.at = performance.now()
-      this.#probe().catch(() => undefined)
+      // A changing value: SQLite skips a write of the present one.
+      const version = Math.floor(performance.now()) % 2 ** 31
+      this.transaction(async () => this.database.pragma(`user_version = ${version}`)).catch(() => undefined)
     }
     return this.#known.isAvailable && this.isIntact
   }
@@ -111,15 +112,14 @@ export class SqliteSql implements Sql {
   }
 
   transaction<T>(work: (transaction: SqlTransaction) => Promise<T>, synchronous: Synchronous = 'FULL'): Promise<T> {
-    const { busyTimeoutMs = defaultBusyTimeoutMs } = this.#options
     // The deadline includes the time in the queue: a lock of another process delays each write by one time limit at most.
-    const deadline = performance.now() + busyTimeoutMs
+    const deadline = performance.now() + this.#options.busyTimeoutMs
     const result = this.#lastWrite.then(async () => {
       try {
         this.#log.check()
         this.#setSynchronous(synchronous)
         const beforeCommit = synchronous === 'FULL' ? this.#checkFiles : undefined
-        const value = await inTransaction(this.#writer, work, { deadline, beforeCommit })
+        const value = await this.#writer.transaction(work, { deadline, beforeCommit })
         this.#known = { at: performance.now(), isAvailable: true }
         return value
       } catch (error) {
@@ -147,7 +147,7 @@ export class SqliteSql implements Sql {
     try {
       connection = this.#reader ?? this.#openReader() // Dedicated: its transaction stays open across calls.
       this.#reader = undefined
-      const value = await inTransaction(connection, work)
+      const value = await connection.transaction(work)
       isUsable = true
       return value
     } catch (error) {
@@ -203,12 +203,6 @@ export class SqliteSql implements Sql {
     return new Connection({ ...this.#options, migrations: undefined, isReadOnly: true })
   }
 
-  // A changing value: SQLite skips a write of the present one.
-  #probe() {
-    const { database } = this.#writer
-    return this.transaction(async () => database.pragma(`user_version = ${Math.floor(this.#known.at) % 2 ** 31}`))
-  }
-
   readonly #checkFiles = () => {
     const replaced = this.#findReplaced()
     if (replaced === undefined) return
@@ -223,28 +217,71 @@ export class SqliteSql implements Sql {
   }
 }
 
-function migrateSqlite(database: Database, migrations: Migrations) {
-  const migrate = database.transaction(() => {
-    database.exec('create table if not exists migrations (part text primary key, applied integer not null) strict')
-    const find = database.prepare<[string], { applied: number }>('select applied from migrations where part = ?')
-    for (const [part, statements] of Object.entries(migrations)) {
-      const applied = find.get(part)?.applied ?? 0
-      if (applied > statements.length) throw newer()
-      if (applied === statements.length) continue // Write nothing, as the disk may be full.
-      for (const statement of statements.slice(applied)) {
-        database.exec(typeof statement === 'string' ? statement : render(statement, target).text)
-      }
-      database.prepare('insert or replace into migrations values (?, ?)').run(part, statements.length)
-    }
-  })
-  migrate.immediate()
-}
+/** One connection with its prepared statements. */
+class Connection implements SqlTransaction {
+  readonly dialect = 'sqlite'
+  readonly database: Database
+  readonly #prepared = new Map<string, Prepared<unknown[]>>()
 
-// An error that crosses threads keeps its code, not its class.
-const newer = () =>
-  Object.assign(
-    new DataDirError(
-      'The database in DATA_DIR is of a newer version of this service: start that version, or restore a backup made by this one.',
-    ),
-    { code: 'DATABASE_NEWER' },
-  )
+  constructor(options: SqliteOptions) {
+    this.database = openDatabase(options)
+  }
+
+  async all<Row extends object>(statement: Statement): Promise<Row[]> {
+    const { text, values } = render(statement, target)
+    return this.prepare(text).all(...values) as Row[] // As the caller's columns say.
+  }
+
+  async get<Row extends object>(statement: Statement): Promise<Row | undefined> {
+    const { text, values } = render(statement, target)
+    return this.prepare(text).get(...values) as Row | undefined // As above.
+  }
+
+  async run(statement: Statement): Promise<number> {
+    const { text, values, rows = [values] } = render(statement, target)
+    const prepared = this.prepare(text)
+    let changes = 0
+    for (const row of rows) changes += prepared.run(row).changes
+    return changes
+  }
+
+  prepare(text: string): Prepared<unknown[]> {
+    const known = this.#prepared.get(text)
+    if (known) return known
+    const prepared = this.database.prepare<unknown[]>(text)
+    const [oldest] = this.#prepared.keys()
+    if (this.#prepared.size >= maxPrepared && oldest) this.#prepared.delete(oldest)
+    this.#prepared.set(text, prepared)
+    return prepared
+  }
+
+  /**
+   * Runs `work` in a transaction and commits; rolls back if it or `beforeCommit` throws. With a `deadline`, a time of
+   * `performance.now()`, it is a write transaction, which waits until then for locks of others.
+   */
+  async transaction<T>(
+    work: (transaction: SqlTransaction) => Promise<T>,
+    { deadline, beforeCommit }: { deadline?: number; beforeCommit?: (() => void) | undefined } = {},
+  ): Promise<T> {
+    const begin = this.prepare(deadline === undefined ? 'begin' : 'begin immediate')
+    for (let attempt = 0; ; attempt++) {
+      try {
+        begin.run()
+        break
+      } catch (error) {
+        if (codeOf(error) !== 'SQLITE_BUSY' || performance.now() >= (deadline ?? 0)) throw error
+        // First yield only: another connection of this process finishes soon.
+        await (attempt < 3 ? turn() : wait(retryMs))
+      }
+    }
+    try {
+      const value = await work(this)
+      beforeCommit?.()
+      this.prepare('commit').run()
+      return value
+    } catch (error) {
+      if (this.database.inTransaction) this.prepare('rollback').run()
+      throw error
+    }
+  }
+}

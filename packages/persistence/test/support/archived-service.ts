@@ -15,7 +15,6 @@ import {
   writeRows,
 } from '../../src/backup/archive.ts'
 import { backUp } from '../../src/backup/backup.ts'
-import { Progress } from '../../src/backup/progress.ts'
 import { Repository } from '../../src/backup/repository.ts'
 import { restore } from '../../src/backup/restore.ts'
 import {
@@ -30,6 +29,7 @@ import {
   sql,
   strict,
 } from '../../src/index.ts'
+import { Progress } from '../../src/maintenance-command.ts'
 
 // A service of the test's own: items in one table, files that name blobs in another, and blobs in memory.
 const schema = 'sample'

@@ -1,0 +1,155 @@
+import { statSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import Database from 'better-sqlite3'
+import { codeOf, DatabaseFullError, DatabaseUnavailableError, DataDirError, storageFailure } from '../errors.ts'
+import { type Migrations, render } from './sql.ts'
+
+export const target = { dialect: 'sqlite', schema: '' } as const
+
+export interface SqliteOptions {
+  /** `:memory:` for a database of this process, without `snapshot`. */
+  file: string
+  /** Absent: the database must exist and is not migrated. */
+  migrations?: Migrations | undefined
+  isReadOnly?: boolean
+  /** Creates a new database that returns the pages of deleted rows to the file system. */
+  isVacuumed?: boolean
+  /** Milliseconds to wait for another process that has locked the database. */
+  busyTimeoutMs?: number
+  now?: () => number
+}
+
+const maxLogBytes = 16 * 1024 * 1024
+
+export function openDatabase(options: SqliteOptions): Database.Database {
+  const { file, isReadOnly = false, migrations, isVacuumed, busyTimeoutMs: timeout, now = Date.now } = options
+  const database = openFile(file, { readonly: isReadOnly, fileMustExist: isReadOnly || !migrations, timeout })
+  if (!isReadOnly) {
+    // `auto_vacuum` must precede the first write. The size limit truncates the WAL after a large transaction.
+    database.exec(`${isVacuumed ? 'pragma auto_vacuum = full;' : ''}
+      pragma journal_mode = WAL; pragma journal_size_limit = ${maxLogBytes}`)
+  }
+  // FULL: with the default of WAL, NORMAL, a power cut loses the last commits. Temporary tables in memory: in a container
+  // only the data directory is writable. A small page cache: the kernel caches the file, too.
+  database.exec('pragma synchronous = FULL; pragma temp_store = MEMORY; pragma cache_size = -8000')
+  return database.function('now_ms', { directOnly: true }, now)
+}
+
+/** @throws the error of SQLite, with its `code`. */
+export function openFile(file: string, options: Database.Options) {
+  try {
+    return new Database(file, options)
+  } catch (error) {
+    // better-sqlite3 throws a TypeError if the directory is missing.
+    throw error instanceof TypeError ? Object.assign(error, { code: 'ENOENT' }) : error
+  }
+}
+
+/** Applies pending migrations. @throws {DataDirError} when a newer version of the service has migrated the database. */
+export function migrateSqlite(database: Database.Database, migrations: Migrations) {
+  const migrate = database.transaction(() => {
+    database.exec('create table if not exists migrations (part text primary key, applied integer not null) strict')
+    const find = database.prepare<[string], { applied: number }>('select applied from migrations where part = ?')
+    for (const [part, statements] of Object.entries(migrations)) {
+      const applied = find.get(part)?.applied ?? 0
+      if (applied > statements.length) throw newer()
+      if (applied === statements.length) continue // Write nothing, as the disk may be full.
+      for (const statement of statements.slice(applied)) {
+        database.exec(typeof statement === 'string' ? statement : render(statement, target).text)
+      }
+      database.prepare('insert or replace into migrations values (?, ?)').run(part, statements.length)
+    }
+  })
+  migrate.immediate()
+  emptyLog(database)
+}
+
+function newer() {
+  const advice = 'start that version, or restore a backup made by this one'
+  const error = new DataDirError(`The database in DATA_DIR is of a newer version of this service: ${advice}.`)
+  return Object.assign(error, { code: 'DATABASE_NEWER' }) // An error that crosses threads keeps its code, not its class.
+}
+
+// Checkpoints the log of an earlier process. Its fsync may have failed, and the kernel does not write those pages again;
+// the checkpoint writes them to the database before anything is committed behind them.
+function emptyLog(database: Database.Database): void {
+  try {
+    database.pragma('wal_checkpoint(TRUNCATE)')
+  } catch (error) {
+    if (!(storageFailure(error) instanceof DatabaseFullError)) throw error
+  }
+}
+
+/**
+ * Returns a function that finds a file of an open database that was deleted, replaced (by device and inode) or is
+ * unreadable: SQLite continues to write to such a file, and its commits are lost. Call it after the first read, which
+ * creates the write-ahead log.
+ */
+export function watchFiles(file: string): () => string | undefined {
+  const paths = [file, `${file}-wal`, `${file}-shm`]
+  const identities = paths.map(identityOf)
+  return () =>
+    paths.find((path, at) => {
+      try {
+        return identityOf(path) !== identities[at]
+      } catch {
+        return true // The disk is failing.
+      }
+    })
+}
+
+function identityOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found ? `${found.dev} ${found.ino}` : 'missing'
+}
+
+/**
+ * The write-ahead log of an open database. The kernel reports a failed fsync once, and may drop the dirty pages. After
+ * one, nothing is committed: a commit behind a gap in the log would be lost.
+ */
+export class WriteAheadLog {
+  readonly #file: string
+  #handle: FileHandle | undefined
+  #last = Promise.resolve()
+  #next: Promise<void> | undefined
+  /** Of the first failed fsync. */
+  failure: unknown
+
+  constructor(file: string) {
+    this.#file = `${file}-wal`
+  }
+
+  /** @throws {DatabaseUnavailableError} after a failed fsync. */
+  check(): void {
+    if (this.failure !== undefined) throw new DatabaseUnavailableError(this.failure)
+  }
+
+  /** Fsyncs the log. Calls during a running fsync share the next one. */
+  flush(): Promise<void> {
+    this.#next ??= this.#last.then(() => {
+      this.#next = undefined
+      return this.#flush()
+    })
+    this.#last = this.#next.catch(() => undefined)
+    return this.#next
+  }
+
+  async close(): Promise<void> {
+    await this.#last
+    await this.#handle?.close()
+  }
+
+  async #flush() {
+    this.check()
+    try {
+      this.#handle ??= await open(this.#file)
+      await this.#handle.datasync()
+    } catch (error) {
+      this.failure ??= error
+      throw error
+    }
+  }
+}
+
+/** Whether a commit failed in SQLite's fsync. */
+export const isFailedFlush = (error: unknown): boolean => /^SQLITE_IOERR_(?:DIR_)?FSYNC$/.test(codeOf(error))
