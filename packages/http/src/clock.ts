@@ -15,13 +15,11 @@ export interface Clock {
   setTimer(callback: () => void, milliseconds: number): Timer
 }
 
-export const steadyNow = () => Math.round(performance.timeOrigin + performance.now())
-
 // Milliseconds. Node fires timers with a longer delay at once.
 const longestTimer = 2 ** 31 - 1
 
 export const systemClock: Clock = {
-  now: steadyNow,
+  now: () => Math.round(performance.timeOrigin + performance.now()),
   setTimer: (callback, milliseconds) => {
     const timer = setTimeout(callback, Math.min(milliseconds, longestTimer)).unref()
     return { cancel: () => clearTimeout(timer) }

@@ -40,7 +40,7 @@ export interface AppOptions {
   alarmingCodes?: string[]
   health: () => HealthReport
   connections?: Partial<ConnectionLimits>
-  /** Routes that get their requests before the framework; the most frequent first. */
+  /** Get their requests before the framework; the most frequent first. */
   rawRoutes?: RawRoute[]
   /** Secrets in paths, which the logs replace. */
   redaction?: Redaction
@@ -70,7 +70,7 @@ export async function createApp(options: AppOptions, routes: (app: App) => Promi
   })
   const { stallTimeout } = limits
   const rawRoute = rawRoutes && new RawRouteServer(app, rawRoutes, { accessLog, stallTimeout })
-  const bodies = limitBodies(app, { limits, metrics })
+  const bodies = limitBodies(app, limits, metrics)
   shedLoad(app, limits, { metrics, rawRoute, crossOrigin, bodies })
   limitConnections(app, limits)
   checkRequestHeads(app)
@@ -87,13 +87,10 @@ export async function createApp(options: AppOptions, routes: (app: App) => Promi
   return app
 }
 
-interface ServerParts {
-  limits: ConnectionLimits
-  accessLog: AccessLog
-  crossOrigin: CrossOriginHeaders
-}
-
-function createServer(options: AppOptions, parts: ServerParts): App {
+function createServer(
+  options: AppOptions,
+  parts: { limits: ConnectionLimits; accessLog: AccessLog; crossOrigin: CrossOriginHeaders },
+): App {
   const { limits, accessLog, crossOrigin } = parts
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     schemaController: { compilersFactory: zodCompilers },

@@ -57,7 +57,5 @@ function summarize(errors: Fault[]): string {
 export const bodyTooLarge = () => new HttpError(413, 'body_too_large', 'The body is too large for this endpoint')
 
 /** @param types - what the endpoint takes */
-export function unsupportedMediaType(types: readonly string[] = ['application/json']) {
-  const detail = `Unsupported content type: send ${types.join(' or ')}`
-  return new HttpError(415, 'unsupported_media_type', detail)
-}
+export const unsupportedMediaType = (types: readonly string[] = ['application/json']) =>
+  new HttpError(415, 'unsupported_media_type', `Unsupported content type: send ${types.join(' or ')}`)

@@ -16,19 +16,24 @@ export const pageQuery = (fallback: number, max: number) => ({
   page_size: wholeNumber(1, max).default(fallback),
 })
 
+interface Page {
+  page: number
+  page_size: number
+}
+
 /** The `pagination` of a list response. A page past the end is an empty list, not an error. */
-export const paginate = (query: { page: number; page_size: number }, total: number) => ({
-  page: query.page,
-  page_size: query.page_size,
+export const paginate = ({ page, page_size }: Page, total: number) => ({
+  page,
+  page_size,
   total_items: total,
-  total_pages: Math.ceil(total / query.page_size),
+  total_pages: Math.ceil(total / page_size),
 })
 
 /** The response of a list in memory, as `listSchema` describes it: one page of its rows. */
 export const listPage = <const Name extends string, Row, Item>(
   name: Name,
   rows: readonly Row[],
-  query: { page: number; page_size: number },
+  query: Page,
   describe: (row: Row) => Item,
 ) => {
   const shown = rows.slice((query.page - 1) * query.page_size, query.page * query.page_size)
@@ -94,7 +99,7 @@ export function linkNext(request: FastifyRequest, reply: FastifyReply, next: str
 
 /** The `pagination` and `next` of a list response with cursor pagination. */
 export const pageOf = (
-  request: FastifyRequest<{ Querystring: { page: number; page_size: number } }>,
+  request: FastifyRequest<{ Querystring: Page }>,
   reply: FastifyReply,
   { total, next }: { total: number; next?: unknown },
 ) => ({ pagination: paginate(request.query, total), next: nextOf(request, reply, next) })
@@ -116,7 +121,7 @@ export const booleanQuery = (fallback: boolean, description: string) =>
     .default(fallback)
     .meta({ type: 'boolean', description })
 
-/** A query parameter in digits only: `1e3`, ` 5` and `0x10`, which Number() accepts, are rejected. */
+/** A query parameter in digits only: not `1e3`, ` 5` and `0x10`, which Number() accepts. */
 export const wholeNumber = (min: number, max: number) =>
   z
     .string(`must be a whole number from ${min} to ${max}`)

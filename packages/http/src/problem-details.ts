@@ -1,4 +1,5 @@
 import {
+  codeOf,
   DatabaseFullError,
   DatabaseUnavailableError,
   OutcomeUnknownError,
@@ -68,15 +69,17 @@ export function toProblem(error: unknown, log: Pick<FastifyBaseLogger, 'error' |
 }
 
 export function problemOf(failure: HttpError, requestId: string): z.infer<typeof Problem> {
+  const { status, code, message: detail, errors, members } = failure
+  const title = STATUS_CODES[status] ?? 'Error'
   return {
     type: 'about:blank',
-    title: STATUS_CODES[failure.status] ?? 'Error',
-    status: failure.status,
-    code: failure.code,
-    detail: failure.message,
+    title,
+    status,
+    code,
+    detail,
     request_id: requestId,
-    ...(failure.errors ? { errors: failure.errors } : {}),
-    ...failure.members,
+    ...(errors && { errors }),
+    ...members,
   }
 }
 
@@ -96,9 +99,9 @@ export function databaseProblem(failure: unknown): HttpError | undefined {
     return new HttpError(507, 'insufficient_storage', detail, { cause: error.cause })
   }
   // PostgreSQL: character_not_in_repertoire, here U+0000.
-  if (error instanceof Error && 'code' in error && error.code === '22021')
-    return validationFailed([{ path: '', message: 'a text must not contain U+0000' }])
-  return undefined
+  return codeOf(error) === '22021'
+    ? validationFailed([{ path: '', message: 'a text must not contain U+0000' }])
+    : undefined
 }
 
 /** An error of Fastify and its plugins, or (`expose`) of http-errors, which @fastify/static sends. */

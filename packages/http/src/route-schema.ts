@@ -5,7 +5,6 @@ import type { Fault } from './http-error.ts'
 /** The callers of a route: all (`public`), or those with at least this role. */
 export type Access = 'public' | 'viewer' | 'editor' | 'admin'
 
-/** A header: its purpose, and an example value. */
 export interface HeaderDoc {
   description: string
   example: string
@@ -82,9 +81,6 @@ const rights = ['access', 'needsLogin', 'folders', 'otherMethods', 'optionalSlas
 
 type Operation = FastifySchema & Pick<FastifyContextConfig, (typeof rights)[number]>
 
-/** The description of a route with what all routes of its resource share. */
-type Described<Shared, Own> = Omit<Shared, keyof Own> & Own
-
 /**
  * The options of the routes of a resource by operation id, each from one description: its rights, and the schema that
  * validates and documents it. What a description does not say itself is in `shared`.
@@ -98,7 +94,10 @@ export function operations<const All extends Record<string, Operation> & { share
     return [operationId, { config, schema }]
   })
   return Object.fromEntries(options) as {
-    [Id in Exclude<keyof All, 'shared'>]: { config: FastifyContextConfig; schema: Described<All['shared'], All[Id]> }
+    [Id in Exclude<keyof All, 'shared'>]: {
+      config: FastifyContextConfig
+      schema: Omit<All['shared'], keyof All[Id]> & All[Id]
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { codeOf } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { defaultLimits } from './limits/connections.ts'
 import type { TrustProxy } from './requests/request-head.ts'
@@ -80,9 +81,7 @@ export const serverSettings = (defaults: { port: number; dataDir: string }) => (
 })
 
 // As browsers send it: with a scheme, in lower case, without a path. Anything else (a trailing slash, *) would never match.
-function isOrigin(text: string) {
-  return /^[a-z][a-z\d+.-]*:\/\/[^/?#\sA-Z*]+$/.test(text)
-}
+const isOrigin = (text: string) => /^[a-z][a-z\d+.-]*:\/\/[^/?#\sA-Z*]+$/.test(text)
 
 type ServerSettings = z.output<z.ZodObject<ReturnType<typeof serverSettings>>>
 
@@ -117,12 +116,10 @@ export const serverConfig = (settings: ServerSettings, env: Environment = {}) =>
   },
 })
 
+const isDatabaseUrl = (text: string) => /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text)
 const databaseUrl = z
   .string()
-  .refine(
-    (text) => /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text),
-    'must be a URL such as postgres://user:password@host:5432/database',
-  )
+  .refine(isDatabaseUrl, 'must be a URL such as postgres://user:password@host:5432/database')
   .optional()
 
 /** The settings of a service that can store its data in PostgreSQL, as zod shapes to spread into its schema. */
@@ -212,8 +209,7 @@ function readSecretFile(name: string, file: string | undefined, errors: string[]
   try {
     return readFileSync(file, 'utf8').trim()
   } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : ''
-    errors.push(`${name}_FILE: cannot be read by this process, of user ${process.getuid?.()}${reason}`)
+    errors.push(`${name}_FILE: cannot be read by this process, of user ${process.getuid?.()} (${codeOf(error)})`)
     return undefined
   }
 }

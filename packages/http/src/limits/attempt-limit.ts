@@ -4,13 +4,13 @@ import { HttpError } from '../http-error.ts'
 const maxNetworks = 10_000
 const windowMs = 60_000
 
-/** Rate limit for attempts by client network, in process memory. */
+/** Rate limit for attempts in a minute by client network, in process memory. */
 export class AttemptLimit {
   readonly #max: number
   readonly #now: () => number
   readonly #networks = new Map<string, { count: number; until: number }>()
 
-  /** `max` attempts in a minute. `now` is in milliseconds. */
+  /** `now` is in milliseconds. */
   constructor(max: number, now = () => performance.now()) {
     this.#max = max
     this.#now = now

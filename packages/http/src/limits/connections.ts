@@ -7,7 +7,6 @@ import { problemOf, STATUS_CODES } from '../problem-details.ts'
 import { type CrossOriginHeaders, requestIdOf } from '../requests/request-head.ts'
 import type { BodyLimits, RequestBodies } from './request-bodies.ts'
 
-/** Limits on the number and slowness of clients. */
 export interface ConnectionLimits extends BodyLimits {
   /** Milliseconds per event-loop iteration in which requests are served; the rest wait for the next iteration. */
   sliceMs: number
@@ -64,7 +63,7 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
   })
 }
 
-/** Serves requests by `serve`. Watches their bodies, and keeps each exchange for `answerSocketError` until it has ended. */
+/** Watches the bodies of requests, and keeps each exchange for `answerSocketError` until it has ended. */
 export const trackExchanges =
   (bodies: RequestBodies, serve: RequestListener): RequestListener =>
   (request, response) => {
@@ -130,12 +129,12 @@ export function answerSocketError(
   }
   // Truncated body: the client would take this error for the response to an earlier request, or for part of one.
   if (response && (!response.socket || response.headersSent)) return socket.destroy()
-  const problem = error.cause instanceof HttpError ? error.cause : socketProblem(error.code)
+  const known = socketErrors[error.code ?? '']
+  const found = known ? new HttpError(...known) : malformedRequest()
+  const problem = error.cause instanceof HttpError ? error.cause : found
   const { status } = problem
-  const headers: Record<string, string> = {
-    ...problem.headers,
-    ...(request && { 'x-request-id': requestIdOf(request), ...crossOrigin(request) }),
-  }
+  const ofRequest = request && { 'x-request-id': requestIdOf(request), ...crossOrigin(request) }
+  const headers: Record<string, string> = { ...problem.headers, ...ofRequest }
   const { 'x-request-id': id = randomUUID(), ...others } = headers
   const body = JSON.stringify(problemOf(problem, id))
   const extra = Object.entries(others).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -143,11 +142,6 @@ export function answerSocketError(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/problem+json\r\n${extra.join('')}` +
       `content-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\nconnection: close\r\n\r\n${body}`,
   )
-}
-
-function socketProblem(error = '') {
-  const known = socketErrors[error]
-  return known ? new HttpError(...known) : malformedRequest()
 }
 
 const malformedRequest = (headers: Record<string, string> = {}) =>
@@ -159,9 +153,8 @@ const socketErrors: Record<string, readonly [number, string, string]> = {
 }
 
 // Undefined once its request is read and its response sent.
-function unfinishedOn({ [latest]: exchange }: Tracked): Exchange | undefined {
-  return exchange?.request.complete && exchange.response.writableFinished ? undefined : exchange
-}
+const unfinishedOn = ({ [latest]: exchange }: Tracked): Exchange | undefined =>
+  exchange?.request.complete && exchange.response.writableFinished ? undefined : exchange
 
 export const hasBody = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0

@@ -18,8 +18,7 @@ interface Dependencies {
 
 /**
  * Refuses requests with 503 before queueing makes every response late; /health, /metrics and CORS preflights are exempt.
- * Shed requests and connections dropped past `maxConnections` are counted and logged. `rawRoute` gets each request before
- * the framework; `crossOrigin` gives the CORS headers of the 503s.
+ * Shed requests and connections dropped past `maxConnections` are counted and logged.
  */
 export function shedLoad(
   app: FastifyInstance,
@@ -29,10 +28,9 @@ export function shedLoad(
   const { server, log } = app
   const shed = createLoggedCount((count) => log.warn({ count }, 'requests shed: overloaded'))
   const dropped = createLoggedCount((count) => log.warn({ count }, 'connections dropped: MAX_CONNECTIONS reached'))
-  const cut = 'Connections closed past MAX_CONNECTIONS'
   registerCounters(metrics, {
     http_requests_shed_total: ['Requests refused with 503 under overload', shed.total],
-    http_connections_dropped_total: [cut, dropped.total],
+    http_connections_dropped_total: ['Connections closed past MAX_CONNECTIONS', dropped.total],
   })
   server.on('drop', dropped.add)
   const [framework] = server.listeners('request') as RequestListener[] // The only listener yet.
@@ -120,12 +118,6 @@ interface Handlers {
   loop: { readonly isLate: boolean }
 }
 
-interface QueuedRequest {
-  request: IncomingMessage
-  response: ServerResponse
-  since: number
-}
-
 /**
  * Serves requests in slices, first come first served. Per event-loop iteration Node reads every ready connection but
  * accepts one (libuv PR 3696): if one iteration served a thousand requests, the next accept would wait for all of them.
@@ -136,7 +128,7 @@ class AdmissionQueue {
   readonly #limits: ConnectionLimits
   readonly #handlers: Handlers
   /** Entries before `#head` have been served; their slots are empty. */
-  #queue: (QueuedRequest | undefined)[] = []
+  #queue: ({ request: IncomingMessage; response: ServerResponse; since: number } | undefined)[] = []
   #head = 0
   #servedUntimed = 0
   #isSliceOpen = false

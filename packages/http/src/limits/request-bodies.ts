@@ -65,8 +65,7 @@ export class RequestBodies {
   /** Watches and counts the body of a request, from now to the end of its response. */
   add(request: IncomingMessage, response: ServerResponse) {
     const { bytesRead } = request.socket
-    const counts = { held: 0, bytesRead, quietSamples: 0, windowSamples: 0, windowBytes: 0 }
-    const body = { request, response, ...counts }
+    const body = { request, response, held: 0, bytesRead, quietSamples: 0, windowSamples: 0, windowBytes: 0 }
     this.#bodies.set(request, body)
     response.once('close', () => {
       this.#heldBytes -= body.held
@@ -120,10 +119,7 @@ export class RequestBodies {
 }
 
 /** The bodies of an app's requests, as its `requestBodies`. */
-export function limitBodies(
-  app: FastifyInstance,
-  { limits, metrics }: { limits: BodyLimits; metrics: Metrics | undefined },
-): RequestBodies {
+export function limitBodies(app: FastifyInstance, limits: BodyLimits, metrics: Metrics | undefined): RequestBodies {
   const bodies = new RequestBodies(app.server, limits)
   app.decorate('requestBodies', bodies)
   const help = 'Bytes of request bodies received and not yet answered'
@@ -156,8 +152,7 @@ export async function* bodyChunks(request: IncomingMessage): AsyncGenerator<Buff
  * @throws {HttpError} 413 if it is larger, 503 as `hold`, 400 if the client stops before its end.
  */
 export async function receiveBody({ server, raw, routeOptions }: FastifyRequest): Promise<Buffer> {
-  // The stream of a request without a body has ended already, and emits no events.
-  if (raw.readableEnded) return Buffer.alloc(0)
+  if (raw.readableEnded) return Buffer.alloc(0) // As in `bodyChunks`.
   const { bodyLimit = smallBody } = routeOptions
   const { 'content-length': announced } = raw.headers
   const limit = announced === undefined ? bodyLimit : Number(announced)
@@ -274,7 +269,7 @@ function hasMoreThan(max: number, body: unknown): boolean {
   return false
 }
 
-/** Maximum bytes of a body on routes without a `bodyLimit`, such as the login. */
+/** Bytes, on routes without a `bodyLimit`, such as the login. */
 export const smallBody = 16_384
 
 const maxGrownBytes = 65_536

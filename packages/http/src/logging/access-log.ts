@@ -122,7 +122,8 @@ export function frameworkLogger(root: Logger, create: () => FastifyBaseLogger = 
     created ??= create()
     return created
   }
-  const child = (...args: Parameters<FastifyBaseLogger['child']>) => frameworkLogger(root, () => logger().child(...args))
+  const child = (...args: Parameters<FastifyBaseLogger['child']>) =>
+    frameworkLogger(root, () => logger().child(...args))
   return new Proxy<FastifyBaseLogger>(root, {
     get(_target, key) {
       if (key === 'child') return child

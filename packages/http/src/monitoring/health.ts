@@ -1,13 +1,14 @@
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 
-const Check = z.looseObject({ status: z.enum(['ok', 'degraded', 'unavailable']) })
+const Status = z.enum(['ok', 'degraded', 'unavailable'])
+const Check = z.looseObject({ status: Status })
 
 export type Check = z.infer<typeof Check>
 
 const Health = z
   .looseObject({
-    status: z.enum(['ok', 'degraded', 'unavailable']).describe('degraded: a dependency of the service fails'),
+    status: Status.describe('degraded: a dependency of the service fails'),
     version: z.string().describe('of the service'),
     uptime_seconds: z.int(),
     checks: z.record(z.string(), Check).describe('by name'),

@@ -35,21 +35,17 @@ function metricsOfProcess({ Registry, collectDefaultMetrics }: Metrics['client']
 }
 
 type Figures = number | Record<string, number>
-
 type Read = () => Figures | Promise<Figures>
 
 /** Metrics by name: the help text, the reader called on each scrape, and the label if there are several series. */
 type Readings = Record<string, readonly [help: string, read: Read, label?: string]>
 
 /** Registers gauges. A failed read gives `NaN`, so that it hides no other metric. */
-export function registerGauges(metrics: Metrics | undefined, readings: Readings) {
-  register('Gauge', metrics, readings)
-}
+export const registerGauges = (metrics: Metrics | undefined, readings: Readings) => register('Gauge', metrics, readings)
 
 /** Registers counters whose values are counted elsewhere. */
-export function registerCounters(metrics: Metrics | undefined, readings: Readings) {
+export const registerCounters = (metrics: Metrics | undefined, readings: Readings) =>
   register('Counter', metrics, readings)
-}
 
 function register(kind: 'Gauge' | 'Counter', metrics: Metrics | undefined, readings: Readings) {
   if (!metrics) return
@@ -91,28 +87,26 @@ export function registerStorageGauges(
 
 function registerBackupGauges(metrics: Metrics | undefined, folder: string) {
   const secondsOf = (which: 'made' | 'verified') => async () => (await readBackupTimes(folder))[which] / 1000
-  const verified = 'Last check of every byte of a backup'
   registerGauges(metrics, {
     backup_last_success_timestamp_seconds: ['Begin of the last finished backup', secondsOf('made')],
-    backup_last_verified_timestamp_seconds: [verified, secondsOf('verified')],
+    backup_last_verified_timestamp_seconds: ['Last check of every byte of a backup', secondsOf('verified')],
   })
 }
 
 /** Registers connections to PostgreSQL, and the last result of the probe. */
 export function registerDatabaseMetrics(
   metrics: Metrics | undefined,
-  database: Pick<Postgres, 'isAvailable' | 'pool'>,
+  postgres: Pick<Postgres, 'isAvailable' | 'pool'>,
 ) {
-  const available = '1 if PostgreSQL answered the last check, else 0'
   const states = () => {
-    const { total, idle } = database.pool
+    const { total, idle } = postgres.pool
     return { idle, used: total - idle }
   }
   const waiting = 'Statements and transactions queued for a connection'
   registerGauges(metrics, {
-    database_available: [available, () => Number(database.isAvailable)],
+    database_available: ['1 if PostgreSQL answered the last check, else 0', () => Number(postgres.isAvailable)],
     database_connections: ['Connections to PostgreSQL', states, 'state'],
-    database_connections_waiting: [waiting, () => database.pool.waiting],
+    database_connections_waiting: [waiting, () => postgres.pool.waiting],
   })
 }
 
@@ -155,8 +149,7 @@ export class RequestMetrics {
     ms: number,
     problemCode?: string,
   ) {
-    const labels = { method, route: route === '*' ? 'unmatched' : route, status }
-    this.#duration.observe(labels, ms / 1000)
+    this.#duration.observe({ method, route: route === '*' ? 'unmatched' : route, status }, ms / 1000)
     if (problemCode) this.#problems.inc({ code: problemCode })
   }
 }

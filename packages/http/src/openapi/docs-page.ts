@@ -32,8 +32,7 @@ export function serveDocsPage(app: FastifyInstance, title: string) {
     )
 }
 
-function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset) {
-  const { type, body, compressed, etag } = asset
+function sendAsset(request: FastifyRequest, reply: FastifyReply, { type, body, compressed, etag }: Asset) {
   reply.headers({
     'content-security-policy': policy,
     'cache-control': 'public, no-cache',
@@ -59,11 +58,8 @@ function once(subtype: string, load: () => Promise<Buffer>): () => Promise<Asset
   }
 }
 
-// Resolves a small module instead of the package's main one, which is the whole browser bundle.
-function swaggerFolder(): string {
-  const find: () => string = createRequire(import.meta.url)('swagger-ui-dist/absolute-path.js')
-  return find()
-}
+// Of a small module instead of the package's main one, which is the whole browser bundle.
+const swaggerFolder = (): string => createRequire(import.meta.url)('swagger-ui-dist/absolute-path.js')()
 
 // Swagger UI uses inline styles and data URLs for icons. Nothing else is allowed, and no other host.
 const policy =

@@ -115,10 +115,7 @@ function usedSchemes(paths: Paths) {
   return Object.fromEntries(Object.entries(securitySchemes).filter(([name]) => used.has(name)))
 }
 
-/**
- * GET /openapi.json and the page /docs, for every route registered later. The document is generated on first request, as
- * many processes never serve it.
- */
+/** GET /openapi.json and /docs, for every route registered later. Generated on first request: many processes never serve it. */
 export function serveOpenapi(app: FastifyInstance, about: About) {
   const routes: DocumentedRoute[] = []
   app.addHook('onRoute', (route) => {

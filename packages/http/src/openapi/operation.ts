@@ -137,14 +137,8 @@ function describeSuccesses(route: DocumentedRoute, output: JsonSchemas): Record<
         ...(doc?.content ? { [doc.content]: mediaOfDoc(doc) } : {}),
       }
       const headers = describeHeaders({ ...doc?.headers, 'x-request-id': requestId })
-      return [
-        status,
-        {
-          description: doc?.description ?? '',
-          headers,
-          ...(isJson || doc?.content ? { content } : {}),
-        },
-      ]
+      const description = doc?.description ?? ''
+      return [status, { description, headers, ...(isJson || doc?.content ? { content } : {}) }]
     }),
   )
 }

@@ -12,9 +12,8 @@ import { framingError, requestIdOf } from './request-head.ts'
  */
 export interface PreparedHead {
   status: number
-  /** Text of the head up to the request id. */
+  /** Text of the head before and after the request id. */
   start: string
-  /** Text of the head after the request id. */
   rest: string
   /** Names and values alternately, as `writeHead` takes them; the second entry is the request id. */
   headers: string[]

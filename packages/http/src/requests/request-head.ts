@@ -6,12 +6,10 @@ import type { FastifyInstance } from 'fastify'
 import findMyWay from 'find-my-way'
 import { HttpError } from '../http-error.ts'
 
-// Request ids, framing, methods and client addresses: read from the head before the body.
-
 /** The proxies whose `X-Forwarded-For` is trusted: all, none, these addresses, or a number of hops. */
 export type TrustProxy = boolean | string[] | ((address: string, hop: number) => boolean)
 
-/** The client's request id if it is 1–128 printable ASCII characters, else a new one. */
+/** The client's own if it is 1–128 printable ASCII characters, else a new one. */
 export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const sent = headers['x-request-id']
   return typeof sent === 'string' && /^[\x20-\x7e]{1,128}$/.test(sent) ? sent : randomUUID()
@@ -102,7 +100,7 @@ function trustFunction(trustProxy: Exclude<TrustProxy, false>) {
  * Removes ports from the addresses in `X-Forwarded-For`: some proxies write `192.0.2.1:4711`, and limits by address would
  * otherwise treat each connection as a new client.
  */
-export function stripForwardedPorts(headers: IncomingHttpHeaders) {
+function stripForwardedPorts(headers: IncomingHttpHeaders) {
   const field = headers['x-forwarded-for']
   if (typeof field !== 'string' || !field.includes(':')) return
   headers['x-forwarded-for'] = field
@@ -122,16 +120,11 @@ function stripPort(text: string): string {
 export type CrossOriginHeaders = (request: IncomingMessage) => Record<string, string>
 
 /** Headers that let pages of these origins read a response (https://fetch.spec.whatwg.org/#http-cors-protocol). */
-export const crossOriginHeaders =
-  (origins: string[], exposed: string[]): CrossOriginHeaders =>
-  ({ headers: { origin } }) =>
-    origin !== undefined && origins.includes(origin)
-      ? {
-          'access-control-allow-origin': origin,
-          'access-control-expose-headers': exposed.join(', '),
-          vary: 'Origin',
-        }
-      : {}
+export const crossOriginHeaders = (origins: string[], exposed: string[]): CrossOriginHeaders => {
+  const others = { 'access-control-expose-headers': exposed.join(', '), vary: 'Origin' }
+  return ({ headers: { origin = '' } }) =>
+    origins.includes(origin) ? { 'access-control-allow-origin': origin, ...others } : {}
+}
 
 /** Whether a request is a CORS preflight. A page cannot tell a rejected preflight from an unreachable service. */
 export const isPreflight = ({ method, headers }: IncomingMessage) =>
@@ -154,9 +147,9 @@ export function refuseOtherMethods(app: FastifyInstance): void {
   }
   const refusal = (method: string, url?: string) => {
     const known = methodsAt(url)
-    // A known method reaches this, too, through the not-found handler: 404.
-    const isAbsent = !known || known.has(method)
-    return isAbsent ? noSuchRoute() : methodNotAllowed(method, [...known].sort().join(', '))
+    // A known method reaches this, too, through the not-found handler.
+    if (!known || known.has(method)) return new HttpError(404, 'not_found', 'No such route: see /docs')
+    return methodNotAllowed(method, [...known].sort().join(', '))
   }
   app.addHook('onRoute', ({ method, url, config }) => {
     if (url === '*') return // CORS preflights of any path.
@@ -201,8 +194,6 @@ function routerOf(allowed: Map<string, Set<string>>, widerPaths: Map<string, str
   return paths
 }
 
-export const noSuchRoute = () => new HttpError(404, 'not_found', 'No such route: see /docs')
-
 type ParserError = Error & { code?: string; bytesParsed?: number; rawPacket?: Buffer }
 
 // Undefined unless the packet begins with a request line: otherwise the line found may be of another request.
@@ -217,7 +208,5 @@ function readUnknownMethod({ code, bytesParsed = 0, rawPacket }: ParserError) {
 
 const maxLineBytes = 16_384
 
-export function methodNotAllowed(method: string, allow: string) {
-  const detail = `${method} is not allowed here: use ${allow}`
-  return new HttpError(405, 'method_not_allowed', detail, { headers: { allow } })
-}
+export const methodNotAllowed = (method: string, allow: string) =>
+  new HttpError(405, 'method_not_allowed', `${method} is not allowed here: use ${allow}`, { headers: { allow } })

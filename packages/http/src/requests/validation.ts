@@ -2,9 +2,11 @@ import type { FastifyInstance, FastifyRequest, FastifySerializerCompiler, preHan
 import { z } from 'zod'
 import { type Fault, validationFailed } from '../http-error.ts'
 
-type Part = 'params' | 'querystring' | 'body'
-
-const places: Record<Part, string> = { params: '/path', querystring: '/query', body: '' }
+interface Part {
+  key: 'params' | 'query' | 'body'
+  place: string
+  schema: z.ZodType
+}
 
 /**
  * Compilers for Fastify. The validator accepts everything, and a hook validates instead, as Fastify would stop at the
@@ -39,13 +41,14 @@ export function validateRequests(app: FastifyInstance) {
     const schema = { ...route.schema }
     route.schema = schema
     if (!schema.hide) schema.querystring ??= noQuery
-    const schemas = {
-      params: asSchema(schema.params),
-      querystring: asSchema(schema.querystring),
-      body: route.method === 'GET' || route.method === 'HEAD' ? undefined : asSchema(schema.body),
-    }
+    const hasBody = route.method !== 'GET' && route.method !== 'HEAD'
+    const parts = [
+      partOf('params', '/path', schema.params),
+      partOf('query', '/query', schema.querystring),
+      hasBody ? partOf('body', '', schema.body) : [],
+    ].flat()
     const [status, ...others] = Object.keys(schema.responses ?? {})
-    const check = checkRequest(schemas, others.length === 0 ? Number(status) : undefined)
+    const check = checkRequest(parts, others.length === 0 ? Number(status) : undefined)
     route.preHandler = [check, ...[route.preHandler ?? []].flat()]
   })
 }
@@ -75,11 +78,10 @@ export function parseInput<Schema extends z.ZodType>(schema: Schema, value: unkn
   return data as z.output<Schema>
 }
 
-function checkRequest(schemas: Record<Part, z.ZodType | undefined>, status: number | undefined): preHandlerHookHandler {
-  const parts = (Object.keys(schemas) as Part[]).flatMap((part) => {
-    const schema = schemas[part]
-    return schema ? [{ key: part === 'querystring' ? ('query' as const) : part, place: places[part], schema }] : []
-  })
+const partOf = (key: Part['key'], place: string, schema: unknown): Part | [] =>
+  schema instanceof z.ZodType ? { key, place, schema } : []
+
+function checkRequest(parts: Part[], status: number | undefined): preHandlerHookHandler {
   return (request, reply, done) => {
     const faults: Fault[] = request.url.includes('%00') ? findNulls(request) : []
     for (const { key, place, schema } of parts) {
@@ -128,8 +130,6 @@ function addFaults(faults: Fault[], more: Fault[]): Fault[] {
   return [...faults, ...more.filter(({ path }) => isNew(path))]
 }
 
-const asSchema = (schema: unknown) => (schema instanceof z.ZodType ? schema : undefined)
-
 // RFC 6901: `~` and `/` in a name become `~0` and `~1`.
 const pointerTo = (place: string, path: readonly PropertyKey[]) =>
   place + path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
@@ -162,9 +162,7 @@ export const describeIssue: z.core.$ZodErrorMap = (issue) => {
   }
 }
 
-/**
- * Whether the value was not sent: JSON and queries cannot contain `undefined`. False if the parse did not set `reportInput`.
- */
+// JSON and queries cannot contain `undefined`. False if the parse did not set `reportInput`.
 const isMissing = (issue: { code?: string | undefined; input?: unknown }) =>
   'input' in issue &&
   issue.input === undefined &&
