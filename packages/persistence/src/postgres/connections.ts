@@ -1,7 +1,23 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ClientBase, ClientConfig, Pool, PoolClient, QueryResult, QueryResultRow } from 'pg'
 import { codeOf, translateError } from '../errors.ts'
-import { render, type SqlTransaction, type Statement } from '../sql/sql.ts'
+import { type Migrations, render, type SqlTransaction, type Statement } from '../sql/sql.ts'
+
+export interface PostgresOptions {
+  url: string
+  /** URL that bypasses a transaction-mode pooler, for LISTEN and migrations. */
+  directUrl?: string | undefined
+  maxConnections: number
+  /** Milliseconds within which a request fails if the database does not respond. */
+  timeoutMs: number
+  /** Created if it is missing. */
+  schema: string
+  migrations: Migrations
+  /** For a backup or a restore: records no process, and permits an unfinished restore. */
+  isRestore?: boolean | undefined
+  /** Receives errors of idle connections, and failures that the probe finds. */
+  onError: (error: unknown) => void
+}
 
 /** Maximum milliseconds to get a connection, new or from the pool: a part of the time limit of a statement. */
 const connectLimit = (timeoutMs: number) => Math.min(timeoutMs, Math.max(3000, 0.6 * timeoutMs))

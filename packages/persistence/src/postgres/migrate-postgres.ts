@@ -7,7 +7,7 @@ import {
   translateError,
 } from '../errors.ts'
 import { type Migrations, name, sql } from '../sql/sql.ts'
-import { ClientConnection, type Connection, clientConfig, limited } from './connections.ts'
+import { ClientConnection, type Connection, clientConfig, limited, type PostgresOptions } from './connections.ts'
 
 const startMs = 30_000
 const connectMs = 10_000
@@ -15,29 +15,22 @@ const retryMs = 500
 
 const minVersion = 15
 
-interface DatabaseOptions {
-  url: string
-  directUrl?: string | undefined
-  schema: string
-  migrations: Migrations
-  /** Id under which this process is recorded; undefined for a backup or a restore. */
-  processId: string | undefined
-  /** Milliseconds in which the database must respond. Migrations themselves have no limit. */
-  limitMs: number
-  onError: (error: unknown) => void
-}
-
 /**
- * Migrates a schema: creates it if missing, and applies pending migrations. Concurrent processes wait for each other.
+ * Migrates a schema: creates it if missing, and applies pending migrations. Concurrent processes wait for each other. Records
+ * this process by its id, if it has one. The database must respond within `limitMs`; migrations have no limit.
  * @throws {DatabaseRefusedError} if the database is unreachable or unusable, if PostgreSQL is too old, or if a newer version of
  * the service has migrated the schema.
  */
-export async function migratePostgres(options: DatabaseOptions): Promise<void> {
+export async function migratePostgres(
+  options: PostgresOptions,
+  processId: string | undefined,
+  limitMs: number,
+): Promise<void> {
   const deadline = Date.now() + startMs
   let isReported = false
   for (;;) {
     try {
-      return await migrateOnce(options)
+      return await migrateOnce(options, processId, limitMs)
     } catch (error) {
       const failure = translateError(error)
       const isWorthRetrying = failure instanceof DatabaseUnavailableError && !isRefusal(error)
@@ -51,8 +44,8 @@ export async function migratePostgres(options: DatabaseOptions): Promise<void> {
   }
 }
 
-async function migrateOnce(options: DatabaseOptions) {
-  const { url, directUrl, schema, limitMs } = options
+async function migrateOnce(options: PostgresOptions, processId: string | undefined, limitMs: number) {
+  const { url, directUrl, schema } = options
   const { default: pg } = await import('pg')
   const name = `${schema} migration`
   const config = await clientConfig({ url: directUrl ?? url, timeoutMs: 0, name })
@@ -62,7 +55,7 @@ async function migrateOnce(options: DatabaseOptions) {
     await client.connect()
     const connection = new ClientConnection(client, schema)
     await client.query(limited(limitMs, 'begin; set local statement_timeout = 0'))
-    await migrate(connection, options)
+    await migrate(connection, options, processId)
     await client.query('commit')
   } finally {
     client.end().catch(() => undefined)
@@ -72,8 +65,7 @@ async function migrateOnce(options: DatabaseOptions) {
 // Wrong password, no such database: waiting does not help.
 const isRefusal = (error: unknown) => /^(?:28|3D)/.test(codeOf(error))
 
-async function migrate(connection: Connection, options: DatabaseOptions): Promise<void> {
-  const { schema, processId } = options
+async function migrate(connection: Connection, { schema, migrations: parts }: PostgresOptions, processId?: string) {
   await requireVersion(connection)
   await lockSchema(connection, schema)
   const created = sql`select 1 where to_regclass(${`${schema}.migrations`}) is not null`
@@ -82,7 +74,7 @@ async function migrate(connection: Connection, options: DatabaseOptions): Promis
     await refuseUnfinished(connection)
     await recordProcess(connection, processId)
   }
-  for (const [part, statements] of Object.entries(options.migrations)) await migratePart(connection, part, statements)
+  for (const [part, statements] of Object.entries(parts)) await migratePart(connection, part, statements)
 }
 
 /** Locks the schema against concurrent migrations and restores until the transaction ends. */

@@ -1,27 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Client, Pool, QueryResultRow } from 'pg'
-import type { Migrations, Sql } from '../sql/sql.ts'
-import { Connection, clientConfig, limited, serverLimits, withClient } from './connections.ts'
+import type { Sql } from '../sql/sql.ts'
+import { Connection, clientConfig, limited, type PostgresOptions, serverLimits, withClient } from './connections.ts'
 import { migratePostgres, recordProcess, removeProcess } from './migrate-postgres.ts'
 import { Probe } from './probe.ts'
 import { pruneCommits, runSnapshot, runTransaction, type TransactionOptions } from './transaction.ts'
-
-export interface PostgresOptions {
-  url: string
-  /** URL that bypasses a transaction-mode pooler, for LISTEN and migrations. */
-  directUrl?: string | undefined
-  maxConnections: number
-  /** Milliseconds within which a request fails if the database does not respond. */
-  timeoutMs: number
-  /** Created if it is missing. */
-  schema: string
-  migrations: Migrations
-  /** For a backup or a restore: records no process, and permits an unfinished restore. */
-  isRestore?: boolean | undefined
-  /** Receives errors of idle connections, and failures that the probe finds. */
-  onError: (error: unknown) => void
-}
 
 interface Parts {
   pool: Pool
@@ -70,7 +54,7 @@ export class Postgres extends Connection implements Sql {
     const name = options.isRestore ? `${schema} maintenance` : schema
     const { default: pg } = await import('pg')
     const processId = options.isRestore ? undefined : randomUUID()
-    await migratePostgres({ ...options, processId, limitMs: timeoutMs })
+    await migratePostgres(options, processId, timeoutMs)
     const config = await clientConfig({ url, timeoutMs, name })
     const limits = directUrl === undefined ? await serverLimits(config) : {}
     const pool = new pg.Pool({
