@@ -46,12 +46,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
   const serving = createServing(parts)
   return createApp(
     {
-      about: {
-        title: 'Static file service',
-        version: packageJson.version,
-        description,
-        tags,
-      },
+      about: { title: 'Static file service', version: packageJson.version, description, tags },
       log,
       trustProxy,
       corsOrigin,
@@ -99,8 +94,7 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   const { config, catalog, store, rules } = parts
   const { cache, links, recordBytes } = serving
   await app.register(auth, parts.auth)
-  const clock = systemClock
-  serveEvents(app, { ...parts, outbox: catalog.database, source: eventSource, clock })
+  serveEvents(app, { ...parts, outbox: catalog.database, source: eventSource, clock: systemClock })
   limitToFolders(app)
   const base = config.publicBaseUrl
   const files: FileDependencies = {

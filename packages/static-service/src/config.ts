@@ -1,25 +1,48 @@
 import { authConfig, authRules, authSettings } from '@domains-and-files/auth'
 import { webhookSettings } from '@domains-and-files/events'
 import {
+  booleanSetting,
   databaseConfig,
   databaseSettings,
+  type Environment,
+  followSecret,
   integerSetting,
   listSetting,
   named,
   readEnv,
   serverConfig,
   serverSettings,
+  urlSetting,
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { CatalogOptions } from './catalog/changes/group.ts'
 import { findPathFault } from './files/file-path.ts'
-import { requireBothStores, s3Config, s3Settings } from './s3-settings.ts'
 
 const bytes = integerSetting(0)
 const days = integerSetting(0, 36_500)
 
 // A header's value: visible ASCII and spaces (RFC 9110, 5.5).
 const headerValue = z.string().regex(/^[\x20-\x7e]+$/, 'must be printable ASCII')
+
+/** The settings of contents in S3, as zod shapes: for commands, too. */
+export const s3Settings = {
+  S3_BUCKET: z
+    .string()
+    .regex(/^[\w.-]{1,255}$/, 'must be the name of a bucket')
+    .optional(),
+  S3_ENDPOINT: urlSetting.optional(),
+  S3_REGION: z.string().default('us-east-1'),
+  S3_PREFIX: z
+    .string()
+    .regex(/^[\w.-]+(?:\/[\w.-]+)*$/, 'must be a path such as files or team/files')
+    .default(''),
+  S3_FORCE_PATH_STYLE: booleanSetting.optional(),
+  S3_TIMEOUT_MS: integerSetting(100, 600_000).default(10_000),
+  GARBAGE_GRACE_S: integerSetting(0, 31_536_000).default(86_400),
+  AWS_ACCESS_KEY_ID: z.string().optional(),
+  AWS_SECRET_ACCESS_KEY: z.string().optional(),
+  AWS_SESSION_TOKEN: z.string().optional(),
+}
 
 export const Settings = z.object({
   ...serverSettings({ port: 3002, dataDir: 'data/static-service' }),
@@ -59,7 +82,7 @@ export type Config = ReturnType<typeof readConfig>
  * Every variable of this service, with its rule and default.
  * @throws {InvalidEnvironment} listing every error.
  */
-export function readConfig(env: Record<string, string | undefined>) {
+export function readConfig(env: Environment) {
   // An empty variable counts as absent, but an empty policy is one: none.
   const policies = Object.fromEntries(
     ['STATIC_CSP', 'STATIC_SITE_CSP'].filter((name) => env[name] === '').map((name) => [name, 'off']),
@@ -83,8 +106,9 @@ export function readConfig(env: Record<string, string | undefined>) {
     catalog: catalogConfig(settings),
     static: {
       cacheControl: settings.STATIC_CACHE_CONTROL,
+      /** Outside of sites: file that answers for its directory; undefined: none. */
       index: settings.STATIC_INDEX,
-      /** Content-Security-Policy of HTML, SVG and XML; undefined: none. */
+      /** Outside of sites: Content-Security-Policy of HTML, SVG and XML; undefined: none. */
       csp: policyOf(settings.STATIC_CSP),
       sites: sitesOf(settings),
       /** Seconds for which files of sites that a deploy removed are served. */
@@ -113,10 +137,12 @@ function isSite(text: string) {
 
 const policyOf = (setting: string) => (setting === 'off' ? undefined : setting)
 
-// The innermost site is found first.
+// The longest directory first: the innermost site is found first.
 const sitesOf = ({ STATIC_SITES, STATIC_SITE_CSP, STATIC_INDEX }: z.output<typeof Settings>) =>
   STATIC_SITES.toSorted((one, other) => other.length - one.length).map((text) => ({
+    /** Without slashes at its ends; the root is empty. */
     directory: text.replace(/\/\*?$/, ''),
+    /** Each direct subdirectory is a site; this directory itself is not. */
     isParent: text.endsWith('*'),
     index: STATIC_INDEX ?? 'index.html',
     csp: policyOf(STATIC_SITE_CSP),
@@ -126,3 +152,48 @@ const sitesOf = ({ STATIC_SITES, STATIC_SITE_CSP, STATIC_INDEX }: z.output<typeo
 const requireProxy = ({ STATIC_OFFLOAD, TRUST_PROXY }: z.output<typeof Settings>) => ({
   TRUST_PROXY: STATIC_OFFLOAD !== 'off' && !TRUST_PROXY && 'must name the proxy that STATIC_OFFLOAD leaves bodies to',
 })
+
+type S3Settings = z.output<z.ZodObject<typeof s3Settings>>
+
+/** The bucket of `s3Settings`, if there is one. */
+export function s3Config(settings: S3Settings, env: Environment) {
+  const { bucket, ...options } = named(settings, 'S3_')
+  if (bucket === undefined) return undefined
+  return {
+    bucket,
+    ...options,
+    // Of stores other than AWS, few have a host name for each bucket.
+    forcePathStyle: options.forcePathStyle ?? options.endpoint !== undefined,
+    graceSeconds: settings.GARBAGE_GRACE_S,
+    credentials: credentialsOf(settings, env),
+  }
+}
+
+function requireBothStores(settings: S3Settings & { DATABASE_URL?: string | undefined; STATIC_OFFLOAD: string }) {
+  const { DATABASE_URL, S3_BUCKET, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = settings
+  const isOffloading = S3_BUCKET && settings.STATIC_OFFLOAD !== 'off'
+  return {
+    S3_BUCKET: DATABASE_URL && !S3_BUCKET && 'is required with DATABASE_URL',
+    DATABASE_URL: S3_BUCKET && !DATABASE_URL && 'is required with S3_BUCKET',
+    STATIC_OFFLOAD: isOffloading && 'must be off with S3_BUCKET: there are no files to send',
+    AWS_SECRET_ACCESS_KEY: AWS_ACCESS_KEY_ID && !AWS_SECRET_ACCESS_KEY && 'is required with AWS_ACCESS_KEY_ID',
+  }
+}
+
+/** Undefined: the standard chain of the AWS SDK finds them, such as a role of the machine. */
+function credentialsOf(settings: S3Settings, env: Environment) {
+  const { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret, AWS_SESSION_TOKEN = '' } = settings
+  if (!id || !secret) return undefined
+  const readId = followSecret('AWS_ACCESS_KEY_ID', env, id)
+  const readSecret = followSecret('AWS_SECRET_ACCESS_KEY', env, secret)
+  const readSession = followSecret('AWS_SESSION_TOKEN', env, AWS_SESSION_TOKEN)
+  return async () => {
+    const sessionToken = readSession()
+    return {
+      accessKeyId: readId(),
+      secretAccessKey: readSecret(),
+      ...(sessionToken && { sessionToken }),
+      expiration: new Date(), // The SDK asks again for the next request.
+    }
+  }
+}

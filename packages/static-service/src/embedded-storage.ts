@@ -1,4 +1,4 @@
-import type { Logger, Metrics } from '@domains-and-files/http'
+import type { Logger } from '@domains-and-files/http'
 import { BackupWatch, SqliteSql } from '@domains-and-files/persistence'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
 import { blobDatabaseFile } from './blobs/disk/small-blobs.ts'
@@ -10,15 +10,9 @@ import { warmPageCache } from './sqlite/warm-page-cache.ts'
 import { Uploads, uploadMigrations } from './uploads/uploads.ts'
 
 /** Catalog and contents below DATA_DIR, for one process. */
-export async function openEmbeddedStorage(
-  {
-    dataDir,
-    catalog: catalogOptions,
-    uploadLifetimeMs: lifetimeMs,
-  }: Pick<Config, 'dataDir' | 'catalog' | 'uploadLifetimeMs'>,
-  log: Logger,
-) {
-  const catalog = await openSqliteCatalog(dataDir, catalogOptions)
+export async function openEmbeddedStorage(config: Config, log: Logger) {
+  const { dataDir, uploadLifetimeMs: lifetimeMs } = config
+  const catalog = await openSqliteCatalog(dataDir, config.catalog)
   const backups = new BackupWatch(dataDir)
   const uploadFile = `${dataDir}/uploads.sqlite`
   const uploadDatabase = new SqliteSql({ file: uploadFile, migrations: uploadMigrations })
@@ -49,7 +43,6 @@ export async function openEmbeddedStorage(
     uploads,
     /** Of users and tokens, too; undefined: they are in files. */
     database: undefined,
-    registerMetrics: (_metrics: Metrics | undefined) => undefined,
     /** Resolves when what an earlier process left behind is tidied up. */
     tidied,
     close: async () => {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { openAuth } from '@domains-and-files/auth'
 import { webhookMigrations } from '@domains-and-files/events'
-import { type App, createMetrics, type Logger, startService } from '@domains-and-files/http'
+import { type App, createMetrics, type Logger, type Metrics, startService } from '@domains-and-files/http'
 import { openDataDir } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import { Compressor } from './blobs/compressor.ts'
@@ -18,7 +18,8 @@ export const start = () => startService({ name: 'static-service', readConfig, cr
 export async function createService(config: Config, log: Logger): Promise<App> {
   await using opened = new AsyncDisposableStack()
   opened.defer(await openDataDir(config.dataDir))
-  const storage = await openStorage(config, log)
+  const metrics = await createMetrics(config.metricsToken)
+  const storage = await openStorage(config, log, metrics)
   opened.defer(() => storage.close())
   const { catalog, store, uploads, database, tidied } = storage
   const auth = await openAuth(config, {
@@ -34,19 +35,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
   catalog.checkRules?.((version) => rules.catchUp(version))
   const compressor = new Compressor({ store, log })
   opened.defer(() => compressor.close())
-  const metrics = await createMetrics(config.metricsToken)
-  storage.registerMetrics(metrics)
-  const app = await buildApp({
-    config,
-    auth,
-    catalog,
-    store,
-    uploads,
-    compressor,
-    rules,
-    metrics,
-    log,
-  })
+  const app = await buildApp({ config, auth, catalog, store, uploads, compressor, rules, metrics, log })
   // Last opened, first closed. If anything above throws, it is closed at once.
   const owned = opened.move()
   app.addHook('onClose', () => owned.disposeAsync())
@@ -58,11 +47,11 @@ export async function createService(config: Config, log: Logger): Promise<App> {
 const patience = 2000
 
 // SQLite and a folder, or PostgreSQL and S3. Each is loaded only when it is used.
-async function openStorage(config: Config, log: Logger) {
+async function openStorage(config: Config, log: Logger, metrics: Metrics | undefined) {
   const { database, s3 } = config
   if (database && s3) {
     const { openSharedStorage } = await import('./shared-storage.ts')
-    return openSharedStorage({ ...config, database, s3 }, log)
+    return openSharedStorage({ ...config, database, s3 }, log, metrics)
   }
   const { openEmbeddedStorage } = await import('./embedded-storage.ts')
   return openEmbeddedStorage(config, log)

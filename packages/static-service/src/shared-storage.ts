@@ -9,7 +9,6 @@ import { catalogMigrations, schemaName } from './catalog/migrations.ts'
 import { openPostgresCatalog } from './catalog/postgres/postgres-catalog.ts'
 import type { Config } from './config.ts'
 import { registerS3Metrics } from './metrics.ts'
-import type { S3Config } from './s3-settings.ts'
 import { sharingTables } from './sharing/tables.ts'
 import { Uploads, uploadMigrations } from './uploads/uploads.ts'
 
@@ -24,13 +23,12 @@ export const sharedMigrations = {
   ...uploadMigrations,
 }
 
-interface SharedConfig extends Pick<Config, 'dataDir' | 'catalog' | 'uploadLifetimeMs' | 'maxUploadBytes'> {
-  database: NonNullable<Config['database']>
-  s3: S3Config
-}
-
 /** Catalog in PostgreSQL and contents in S3, for any number of processes. */
-export async function openSharedStorage(config: SharedConfig, log: Logger) {
+export async function openSharedStorage(
+  config: Config & Record<'database' | 's3', object>,
+  log: Logger,
+  metrics: Metrics | undefined,
+) {
   const { database, s3, uploadLifetimeMs: lifetimeMs } = config
   const postgres = await Postgres.open({
     ...database,
@@ -46,22 +44,17 @@ export async function openSharedStorage(config: SharedConfig, log: Logger) {
     bucket,
     onError: (error) => log.warn({ err: error }, 'object storage call failed, trying again later'),
   })
-  const catalog = await openPostgresCatalog(postgres, {
-    ...config.catalog,
-    contents: store.commits,
-  })
+  const catalog = await openPostgresCatalog(postgres, { ...config.catalog, contents: store.commits })
   const uploads = new Uploads({ database: postgres, lifetimeMs, store }, (error) =>
     log.warn({ err: error }, 'expired uploads not removed, trying again later'),
   )
+  registerDatabaseMetrics(metrics, postgres)
+  registerS3Metrics(metrics, { counts: bucket.counts, sweep: store.sweep })
   return {
     catalog,
     store,
     uploads,
     database: postgres,
-    registerMetrics: (metrics: Metrics | undefined) => {
-      registerDatabaseMetrics(metrics, postgres)
-      registerS3Metrics(metrics, { counts: bucket.counts, sweep: store.sweep })
-    },
     tidied: Promise.resolve(),
     close: async () => {
       await uploads.close()

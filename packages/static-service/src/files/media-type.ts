@@ -1,10 +1,7 @@
 import { extname } from 'node:path'
 import { lookup } from 'mime-types'
 
-export const categories = [
-  ...(['image', 'video', 'audio', 'font'] as const),
-  ...(['document', 'archive', 'code', 'data', 'other'] as const),
-] as const
+export const categories = ['image', 'video', 'audio', 'font', 'document', 'archive', 'code', 'data', 'other'] as const
 
 export type Category = (typeof categories)[number]
 
@@ -37,16 +34,14 @@ export function typeByName(name: string): string | undefined {
 }
 
 export function categoryOf(contentType: string): Category {
-  const [top = ''] = contentType.split('/', 1)
   const special = table.get(contentType)
   if (special) return special
+  const [top = ''] = contentType.split('/', 1)
   if (top === 'image' || top === 'video' || top === 'audio' || top === 'font') return top
   if (documents.test(contentType)) return 'document'
   if (/\+(?:json|xml|yaml|cbor)$/.test(contentType)) return 'data'
   if (/\+(?:zip|gzip|zstd)$/.test(contentType)) return 'archive'
-  if (/^text\/(?:x-|coffeescript|jsx|less|css|html|javascript|jade|stylus)/.test(contentType)) {
-    return 'code'
-  }
+  if (/^text\/(?:x-|coffeescript|jsx|less|css|html|javascript|jade|stylus)/.test(contentType)) return 'code'
   return top === 'text' ? 'document' : 'other'
 }
 
@@ -111,12 +106,7 @@ const listed: Partial<Record<Category, string>> = {
 }
 
 const table = new Map<string, Category>([
-  ['text/csv', 'data'],
-  ['text/tab-separated-values', 'data'],
-  ['text/xml', 'data'],
-  ['text/yaml', 'data'],
-  ['text/turtle', 'data'],
-  ['text/n3', 'data'],
+  ...'csv tab-separated-values xml yaml turtle n3'.split(' ').map((subtype) => [`text/${subtype}`, 'data'] as const),
   ['text/x-vcard', 'document'],
   ...categories.flatMap((category) =>
     (listed[category]?.split(' ') ?? []).map((subtype) => [`application/${subtype}`, category] as const),

@@ -12,7 +12,7 @@ import { schemaName } from '../catalog/migrations.ts'
 import { openPostgresCatalog } from '../catalog/postgres/postgres-catalog.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from '../catalog/sqlite/sqlite-catalog.ts'
-import { s3Config, s3Settings } from '../s3-settings.ts'
+import { s3Config, s3Settings } from '../config.ts'
 import { sharedMigrations } from '../shared-storage.ts'
 
 /** The catalog and its blobs, opened for a command. */

@@ -14,26 +14,20 @@ export type Piece = Buffer | Slice
 /** A request with more ranges is answered with the whole file (RFC 9110, 17.15). */
 const maxRanges = 100
 
-/** The part of a file that a request selects: all, byte ranges, or only ranges outside of it. */
 export type Selection = 'whole' | 'unsatisfiable' | Slice[]
 
-/** The ranges that a request selects (RFC 9110, 14.2); `validators` are those of the whole file of `size` bytes. */
+/**
+ * The ranges that a request selects (RFC 9110, 14.1.2 and 14.2); `validators` are those of the whole file of `size` bytes.
+ * `whole`: no Range, or one to ignore: malformed, another unit, too many ranges, or more bytes than the file has.
+ * `unsatisfiable`: well-formed, but no byte of it exists. Slices keep the requested order.
+ */
 export function selectRanges(
   { method, headers }: { method?: string | undefined; headers: IncomingHttpHeaders },
   { validators, size }: { validators: Validators; size: number },
 ): Selection {
   if (headers.range === undefined || method !== 'GET') return 'whole'
-  const ifRange = headers['if-range']?.toString()
-  return allowsParts(ifRange, validators) ? readRanges(headers.range, size) : 'whole'
-}
-
-/**
- * Reads a Range field (RFC 9110, 14.1.2 and 14.2) for a file of `size` bytes. `whole`: no field, or one to ignore:
- * malformed, another unit, too many ranges, or more bytes than the file has. `unsatisfiable`: well-formed, but no byte
- * of it exists. Slices keep the requested order.
- */
-export function readRanges(field: string | undefined, size: number): Selection {
-  const specs = readSpecs(field)
+  if (!allowsParts(headers['if-range']?.toString(), validators)) return 'whole'
+  const specs = readSpecs(headers.range)
   if (!specs || specs.length > maxRanges) return 'whole'
   const slices = specs.flatMap((spec) => sliceOf(spec, size) ?? [])
   if (slices.length === 0) return 'unsatisfiable'
@@ -49,10 +43,7 @@ const contentRange = ({ start, end }: Slice, size: number) => `bytes ${start}-${
 export function frame(slices: Slice[], file: { contentType: string; size: number }) {
   const [only] = slices
   if (only && slices.length === 1) {
-    const headers = {
-      'content-type': file.contentType,
-      'content-range': contentRange(only, file.size),
-    }
+    const headers = { 'content-type': file.contentType, 'content-range': contentRange(only, file.size) }
     return { headers, pieces: [only], length: only.end - only.start }
   }
   const boundary = randomUUID()
@@ -65,15 +56,10 @@ export function frame(slices: Slice[], file: { contentType: string; size: number
     slice,
   ])
   pieces.push(Buffer.from(`\r\n--${boundary}--\r\n`))
+  const lengthOf = (piece: Piece) => (Buffer.isBuffer(piece) ? piece.length : piece.end - piece.start)
   const length = pieces.reduce((sum, piece) => sum + lengthOf(piece), 0)
-  return {
-    headers: { 'content-type': `multipart/byteranges; boundary=${boundary}` },
-    pieces,
-    length,
-  }
+  return { headers: { 'content-type': `multipart/byteranges; boundary=${boundary}` }, pieces, length }
 }
-
-export const lengthOf = (piece: Piece) => (Buffer.isBuffer(piece) ? piece.length : piece.end - piece.start)
 
 interface Spec {
   first: string
@@ -82,8 +68,8 @@ interface Spec {
 
 // Undefined unless every element is well-formed (RFC 9110, 14.1.1). Elements of a list may be empty (5.6.1.2), the list
 // may not. Units are case-insensitive (14.1).
-function readSpecs(field: string | undefined): Spec[] | undefined {
-  const set = /^bytes=(.*)$/i.exec(field ?? '')?.[1]
+function readSpecs(field: string): Spec[] | undefined {
+  const set = /^bytes=(.*)$/i.exec(field)?.[1]
   if (set === undefined) return undefined
   const specs: Spec[] = []
   for (const [index, element] of set.split(',').entries()) {

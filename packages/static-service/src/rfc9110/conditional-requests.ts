@@ -1,7 +1,5 @@
-import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { includesTag, isCurrent, readIfMatch, type TagList } from '@domains-and-files/http'
-import type { FileRow, VersionRow } from '../catalog/tables.ts'
+import { includesTag, isCurrent, readIfMatch } from '@domains-and-files/http'
 
 /** Validators of a representation: its strong entity tag, and its last change in whole seconds since 1970. */
 export interface Validators {
@@ -44,8 +42,7 @@ export function allowsParts(ifRange: string | undefined, { etag, changed }: Vali
 export function readHttpDate(text: string, now = Date.now()): number | undefined {
   const parts = (imfFixdate.exec(text) ?? rfc850.exec(text) ?? asctime.exec(text))?.groups
   if (!parts) return undefined
-  const [hour, minute, second] = (parts.time ?? '').split(':').map(Number)
-  if (hour === undefined || minute === undefined || second === undefined) return undefined
+  const [hour = 0, minute = 0, second = 0] = (parts.time ?? '').split(':').map(Number)
   // 60 is a leap second.
   if (hour > 23 || minute > 59 || second > 60) return undefined
   const month = months.indexOf(parts.month ?? '')
@@ -72,36 +69,3 @@ function fullYear(lastDigits: number, now: number): number {
   const year = thisYear - (thisYear % 100) + lastDigits
   return year > thisYear + 50 ? year - 100 : year
 }
-
-/** Preconditions on the stored file (RFC 9110, 13.1), as `readIfMatch`, `readIfNoneMatch` and `readHttpDate` give them. */
-export interface Conditions {
-  ifMatch?: TagList | undefined
-  ifNoneMatch?: TagList | undefined
-  /** In seconds since 1970. */
-  ifUnmodifiedSince?: number | undefined
-}
-
-/** The entity tag of a record: it changes with every field, and differs while the file is private. */
-export function etagOf(record: FileRow | VersionRow, isPublic = true): string {
-  const fields = Object.entries(record).sort(([one], [other]) => (one < other ? -1 : 1))
-  return `"${hash('sha256', JSON.stringify(fields)).slice(0, 32)}${isPublic ? '' : '-private'}"`
-}
-
-/**
- * Whether the stored file, if any, meets the conditions (RFC 9110, 13.2.2). Matches the tags of its record and of its
- * bytes; without a file, dates are not compared.
- */
-export function holds({ ifMatch, ifNoneMatch, ifUnmodifiedSince }: Conditions, row: FileRow | undefined): boolean {
-  const isNamedBy = (list: TagList) =>
-    row !== undefined && (list === '*' || tagsFor(row).some((tag) => list.includes(tag)))
-  if (ifMatch !== undefined && !isNamedBy(ifMatch)) return false
-  if (ifMatch === undefined && ifUnmodifiedSince !== undefined && row) {
-    if (Math.floor(Date.parse(row.updatedAt) / 1000) > ifUnmodifiedSince) return false
-  }
-  return ifNoneMatch === undefined || !isNamedBy(ifNoneMatch)
-}
-
-/** Whether unmet conditions say that a file exists. */
-export const mustBeNew = ({ ifMatch, ifNoneMatch }: Conditions): boolean => ifNoneMatch === '*' && ifMatch === undefined
-
-const tagsFor = (row: FileRow) => [etagOf(row), etagOf(row, false), `"${row.digest}"`]

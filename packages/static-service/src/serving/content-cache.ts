@@ -73,8 +73,7 @@ export class ContentCache {
     const row = await catalog.reads.lastDeployed({ path, since })
     if (!row || row.contentType === 'text/html') return undefined
     const file = describe(row)
-    const headers = { ...file.headers, 'cache-control': 'public, max-age=0, must-revalidate' }
-    return { ...file, headers }
+    return { ...file, headers: { ...file.headers, 'cache-control': 'public, max-age=0, must-revalidate' } }
   }
 
   /** The codings that a file is stored in, including identity. Queues the compression of missing ones. */

@@ -85,7 +85,7 @@ export interface LargeContent {
 }
 
 /** Bytes of a blob, unchanged until the caller releases them, once. */
-export interface Chunk {
+interface Chunk {
   bytes: Buffer
   release: () => void
 }
@@ -104,7 +104,7 @@ export class ChunkMemory {
   readonly #unused: Buffer[] = []
   #heldBytes = 0
 
-  constructor(maxCachedBytes: number, maxHeldBytes = defaultHeldBytes) {
+  constructor(maxCachedBytes: number, maxHeldBytes = 32 * 1024 * 1024) {
     this.cache = new LruLoader(maxCachedBytes, (chunk) => chunk.length)
     this.#maxCachedBytes = maxCachedBytes
     this.#maxHeldBytes = maxHeldBytes
@@ -163,7 +163,6 @@ export class ChunkMemory {
   }
 }
 
-const defaultHeldBytes = 32 * 1024 * 1024
 const maxUnused = 8
 
 /**

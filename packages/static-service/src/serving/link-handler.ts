@@ -7,7 +7,7 @@ import { type Link, type Links, linkNotFound } from '../sharing/links.ts'
 import type { ContentCache } from './content-cache.ts'
 import { asPrivate, respondToOther } from './served-file.ts'
 import type { StaticHandler } from './static-handler.ts'
-import { splitTarget } from './static-target.ts'
+import { splitTarget, type Target } from './static-target.ts'
 
 interface Dependencies {
   links: Links
@@ -20,9 +20,6 @@ interface Dependencies {
   /** Passed in by tests. */
   limit?: AttemptLimit
 }
-
-/** Unknown tokens a minute of one client network. */
-const maxUnknown = 1000
 
 const contentPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -58,9 +55,9 @@ export class LinkHandler implements RawRoute {
     const isFolder = link.path.endsWith('/')
     if (!isFolder && rest !== undefined) throw linkNotFound()
     const isPage = isFolder && (!rest || rest.endsWith('/'))
-    const path = rest ? pathBelow(link, rest.replace(/\/$/, '')) : link.path
+    const path = rest ? readOr404(() => readPath(link.path + rest.replace(/\/$/, ''))) : link.path
     if (link.downloadsLeft === 0 && (isPage || !(await this.#isContinued(request, link, path)))) throw linkNotFound()
-    if (!isPage) return this.#sendFile(request, link, { path, query })
+    if (!isPage) return this.#sendFile(request, link, { path, isDirectory: false, query })
     const page = await this.#pageOf(link, rest ? `${path}/` : path, rest === undefined ? token : '')
     return method === 'HEAD' ? { head: page.head } : page
   }
@@ -83,26 +80,19 @@ export class LinkHandler implements RawRoute {
     return isPart && (await this.#dependencies.links.isUnderWay(link, path))
   }
 
-  #sendFile(
-    request: IncomingMessage,
-    link: Link,
-    { path, query }: { path: string; query: URLSearchParams | undefined },
-  ) {
+  #sendFile(request: IncomingMessage, link: Link, target: Target) {
     const { links, cache, handler } = this.#dependencies
-    return handler.respondWith(
-      request,
-      { path, isDirectory: false, query },
-      {
-        find: async () => {
-          const file = await cache.find(path)
-          if (!file) throw linkNotFound()
-          return asPrivate(file, headers)
-        },
-        admit: async (isFromStart) => {
-          if (!(await links.admit(link, path, isFromStart))) throw linkNotFound()
-        },
+    const { path } = target
+    return handler.respondWith(request, target, {
+      find: async () => {
+        const file = await cache.find(path)
+        if (!file) throw linkNotFound()
+        return asPrivate(file, headers)
       },
-    )
+      admit: async (isFromStart) => {
+        if (!(await links.admit(link, path, isFromStart))) throw linkNotFound()
+      },
+    })
   }
 
   // `base`: the name of the folder in its URL, if that does not end in a slash.
@@ -125,10 +115,7 @@ export class LinkHandler implements RawRoute {
       `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
         `<title>${title}</title><h1>${title}</h1><ul>${items.join('\n')}</ul>${more}`,
     )
-    return {
-      head: prepareHead(200, { ...pageHeaders, 'content-length': String(body.length) }),
-      body,
-    }
+    return { head: prepareHead(200, { ...pageHeaders, 'content-length': String(body.length) }), body }
   }
 }
 
@@ -141,9 +128,10 @@ const pageHeaders = {
 
 const maxListed = 1000
 
-const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+// Unknown tokens a minute of one client network.
+const maxUnknown = 1000
 
-const pathBelow = ({ path }: Link, rest: string) => readOr404(() => readPath(path + rest))
+const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
 /** Without `rest` the target is the link itself, not what is below its folder. */
 function readLinkTarget(url: string) {

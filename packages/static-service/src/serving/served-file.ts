@@ -103,19 +103,12 @@ export function representationOf(file: ServedFile, coding: ContentCoding, isDate
   if (known) return known
   const etag = contentTag(file.row.digest, coding)
   const lastModified = { 'last-modified': new Date(file.changed * 1000).toUTCString() }
-  const common = {
-    ...file.headers,
-    ...(isDated ? lastModified : {}),
-    etag,
-  }
+  const common = { ...file.headers, ...(isDated ? lastModified : {}), etag }
   const representation: Representation = {
     coding,
     validators: { etag, changed: isDated ? file.changed : undefined },
     common,
-    own: {
-      'content-type': file.contentType,
-      ...(coding === 'identity' ? {} : { 'content-encoding': coding }),
-    },
+    own: { 'content-type': file.contentType, ...(coding === 'identity' ? {} : { 'content-encoding': coding }) },
     notModified: prepareHead(304, common),
   }
   file.representations.set(key, representation)
@@ -139,22 +132,14 @@ export function withVary({ status, code, message, headers }: HttpError, file: Se
 /** The head of a complete response, of this size. A 200 without a query is cached. */
 export function headOf(selected: Selected, size: number): PreparedHead {
   const { representation, target, status } = selected
-  const { own } = representation
-  const head = prepareHead(status, {
-    ...headersOf(selected),
-    ...own,
-    'content-length': String(size),
-  })
+  const headers = { ...headersOf(selected), ...representation.own, 'content-length': String(size) }
+  const head = prepareHead(status, headers)
   if (!target.query && status === 200) representation.whole = { size, head }
   return head
 }
 
 export const partHead = (selected: Selected, part: { headers: Headers; length: number }) =>
-  prepareHead(206, {
-    ...headersOf(selected),
-    ...part.headers,
-    'content-length': String(part.length),
-  })
+  prepareHead(206, { ...headersOf(selected), ...part.headers, 'content-length': String(part.length) })
 
 export const notModifiedHead = (selected: Selected): PreparedHead =>
   selected.target.query ? prepareHead(304, headersOf(selected)) : selected.representation.notModified
@@ -174,8 +159,8 @@ export function headersOf({ file, representation, target, status }: Selected): H
   }
 }
 
-/** Whether a browser may run scripts in a file of this type: HTML, SVG and all other XML. */
-export const isActive = (contentType: string) => /^text\/(?:html|xml|xsl)$|^application\/xml|\+xml$/.test(contentType)
+// Whether a browser may run scripts in a file of this type: HTML, SVG and all other XML.
+const isActive = (contentType: string) => /^text\/(?:html|xml|xsl)$|^application\/xml|\+xml$/.test(contentType)
 
 // Browsers take text without a charset for Windows-1252. HTML and XML declare their own encoding.
 const withCharset = (contentType: string) =>
@@ -201,10 +186,7 @@ const preflightHead = prepareHead(204, {
 })
 
 /** The proxy that may send stored files itself, and the minimum size of these files. */
-export interface Offload {
-  to: 'nginx' | 'caddy'
-  minBytes: number
-}
+export type Offload = NonNullable<Config['static']['offload']>
 
 /**
  * Whether the proxy offers to send the body of a response. The proxy says so per request (X-Static-Offload): another of

@@ -36,7 +36,6 @@ import {
   notFoundPage,
   plainPath,
   readTarget,
-  type StaticPolicies,
   siteOf,
   siteOfFile,
   type Target,
@@ -45,7 +44,7 @@ import {
 interface Dependencies {
   cache: ContentCache
   files: ReadableFiles
-  rules: StaticPolicies & Pick<Config['static'], 'offload'>
+  rules: Config['static']
   isForwarded: (request: IncomingMessage) => boolean
   /** Milliseconds since 1970; passed in by tests. */
   now?: () => number
@@ -242,15 +241,12 @@ export class StaticHandler implements RawRoute {
     const [pathname = '', ...query] = url.split('?')
     const name = pathname.slice(pathname.lastIndexOf('/') + 1)
     const location = [`./${name}/`, ...query].join('?')
-    return {
-      head: prepareHead(302, { ...this.failureHeaders, location, 'content-length': '0' }),
-    }
+    return { head: prepareHead(302, { ...this.failureHeaders, location, 'content-length': '0' }) }
   }
 
   #respondPage(asked: Asked, file: ServedFile): Reply {
     const { csp } = siteOf(asked.target.path, this.#dependencies.rules) ?? {}
-    const common: Headers = { ...this.failureHeaders }
-    if (csp) common['content-security-policy'] = csp
+    const common: Headers = { ...this.failureHeaders, ...(csp && { 'content-security-policy': csp }) }
     const representation = { ...representationOf(file, 'identity', false), common }
     const selected = { ...asked, file, selection: 'whole', representation, status: 404 } as const
     return asked.request.method === 'HEAD' ? this.#respondHead(selected) : this.#sendContent(selected)

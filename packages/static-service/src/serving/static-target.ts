@@ -1,29 +1,12 @@
 import { HttpError } from '@domains-and-files/http'
+import type { Config } from '../config.ts'
 import { encodedSlash, fileNotFound } from '../errors.ts'
 import { decodeUrl, hasEncodedSlash, join, parentOf, readPath } from '../files/file-path.ts'
 
-/** A directory that is served as a web site (STATIC_SITES): with an index, clean URLs and a page for missing paths. */
-export interface SitePolicy {
-  /** Without slashes at its ends; the root is empty. */
-  directory: string
-  /** Each direct subdirectory is a site; this directory itself is not. */
-  isParent: boolean
-  index: string
-  /** Content-Security-Policy of HTML, SVG and XML; undefined: none. */
-  csp: string | undefined
-}
-
-export interface StaticPolicies {
-  /** Longest directory first. */
-  sites: readonly SitePolicy[]
-  /** Outside of sites: file that answers for its directory; undefined: none. */
-  index: string | undefined
-  /** Outside of sites: Content-Security-Policy of HTML, SVG and XML; undefined: none. */
-  csp: string | undefined
-}
+type Policies = Config['static']
 
 /** The innermost site that a path, of a file or of a directory, belongs to. */
-export function siteOf(path: string, { sites }: StaticPolicies): SitePolicy | undefined {
+export function siteOf(path: string, { sites }: Pick<Policies, 'sites'>): Policies['sites'][number] | undefined {
   for (const site of sites) {
     const { directory, isParent } = site
     const start = directory === '' ? '' : `${directory}/`
@@ -35,21 +18,17 @@ export function siteOf(path: string, { sites }: StaticPolicies): SitePolicy | un
 }
 
 /** The innermost site that contains a file. A file at the path of a site is not in that site. */
-export const siteOfFile = (path: string, policies: StaticPolicies): SitePolicy | undefined =>
-  siteOf(parentOf(path), policies)
+export const siteOfFile = (path: string, policies: Policies) => siteOf(parentOf(path), policies)
 
-export const cspOf = (path: string, policies: StaticPolicies): string | undefined =>
-  (siteOfFile(path, policies) ?? policies).csp
+export const cspOf = (path: string, policies: Policies) => (siteOfFile(path, policies) ?? policies).csp
 
 /** The name of the file that answers for this directory. */
-export const indexOf = (directory: string, policies: StaticPolicies): string | undefined =>
-  (siteOf(directory, policies) ?? policies).index
+export const indexOf = (directory: string, policies: Policies) => (siteOf(directory, policies) ?? policies).index
 
 /** The file that answers where there is none at the path: `guide.html` for `guide` in a site. */
-export const cleanUrlTarget = (path: string, policies: StaticPolicies): string | undefined =>
-  siteOfFile(path, policies) && `${path}.html`
+export const cleanUrlTarget = (path: string, policies: Policies) => siteOfFile(path, policies) && `${path}.html`
 
-export const notFoundPage = (path: string, policies: StaticPolicies): string | undefined => {
+export const notFoundPage = (path: string, policies: Policies) => {
   const site = siteOf(path, policies)
   return site && join(site.directory, '404.html')
 }
@@ -59,7 +38,6 @@ export interface Target {
   path: string
   /** The URL is that of a directory, and the path that of its index. */
   isDirectory: boolean
-  /** Undefined without a query. */
   query: URLSearchParams | undefined
 }
 
@@ -73,7 +51,7 @@ export function splitTarget(url: string) {
  * Reads a request target. Its first segment is `/static/`.
  * @throws {HttpError} `invalid_path`, or `file_not_found` for a valid path that cannot be stored.
  */
-export function readTarget(url: string, policies: StaticPolicies): Target {
+export function readTarget(url: string, policies: Policies): Target {
   const { rest, query } = splitTarget(url)
   const text = decodeUrl(rest)
   // One file has one URL: an encoded slash is no separator.

@@ -69,7 +69,7 @@ type End = 'request' | 'upload'
 type Hashes = LRUCache<string, ContentHash>
 type Work = (writer: UploadWriter) => Promise<void>
 
-export interface UploadDependencies {
+interface UploadDependencies {
   database: Sql
   /** Flushes commits that must survive a power cut, where commits are not durable by themselves. Leases need not be. */
   log?: Pick<SqliteSql, 'flush' | 'isIntact'>

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { Bucket } from '../../../src/blobs/s3/bucket.ts'
 import { contentMigrations } from '../../../src/blobs/s3/content-commit.ts'
 import { S3BlobStore } from '../../../src/blobs/s3/s3-blob-store.ts'
-import { s3Config, s3Settings } from '../../../src/s3-settings.ts'
+import { s3Config, s3Settings } from '../../../src/config.ts'
 import { serviceDatabase } from '../service-database.ts'
 import { type S3Server, startS3 } from './s3-server.ts'
 
