@@ -169,7 +169,7 @@ export function s3Config(settings: S3Settings, env: Environment) {
   }
 }
 
-function requireBothStores(settings: S3Settings & { DATABASE_URL?: string | undefined; STATIC_OFFLOAD: string }) {
+function requireBothStores(settings: z.output<typeof Settings>) {
   const { DATABASE_URL, S3_BUCKET, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = settings
   const isOffloading = S3_BUCKET && settings.STATIC_OFFLOAD !== 'off'
   return {

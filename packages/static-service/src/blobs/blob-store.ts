@@ -29,7 +29,7 @@ export interface BlobStore {
   /** Reads a blob of up to 32 KiB synchronously; absent where the store cannot. */
   readNow?(digest: string): Buffer | undefined
 
-  /** The compressed forms of a blob, in the order of `compressedCodings`. */
+  /** In the order of `compressedCodings`. */
   forms(digest: string): Promise<CompressedCoding[]>
 
   formSize(digest: string, coding: ContentCoding): Promise<number | undefined>

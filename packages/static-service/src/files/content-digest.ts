@@ -30,8 +30,7 @@ function readSha256(field: string, value: string): string | undefined {
   const members = value.split(',').map((member) => /^([a-z*][\w.*-]*)=:([\w+/]*={0,2}):(?:;.*)?$/.exec(member.trim()))
   if (members.some((member) => member === null)) throw malformedDigest(field)
   const digest = members.findLast((member) => member?.[1] === 'sha-256')?.[2]
-  if (digest !== undefined && Buffer.from(digest, 'base64').length !== 32) {
-    throw malformedDigest(field)
-  }
-  return digest && Buffer.from(digest, 'base64').toString('base64')
+  const bytes = digest === undefined ? undefined : Buffer.from(digest, 'base64')
+  if (bytes && bytes.length !== 32) throw malformedDigest(field)
+  return bytes?.toString('base64')
 }

@@ -67,9 +67,8 @@ type Reply = RawResponse | Promise<RawResponse>
 type Found = ServedFile | undefined
 
 /**
- * /static/{path}: conditions, ranges and content codings by RFC 9110. Not @fastify/static: its tags are weak, it answers
- * several ranges with the whole file, and accepts malformed ones (8.8 and 14). Each response is a snapshot: the file at one
- * moment after the request arrived, with the validators of those bytes. Bytes in memory are sent synchronously.
+ * /static/{path}: conditions, ranges and content codings by RFC 9110 (docs/adr/0005). Each response is a snapshot: the file
+ * at one moment after the request arrived, with the validators of those bytes. Bytes in memory are sent synchronously.
  */
 export class StaticHandler implements RawRoute {
   readonly prefix = '/static/'

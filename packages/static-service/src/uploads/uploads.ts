@@ -64,10 +64,8 @@ export interface Upload extends Omit<SavedBlob, 'tail'> {
 }
 
 type UploadChange = Partial<SavedBlob & Pick<Upload, 'length' | 'outcome' | 'tried'>>
-
 type End = 'request' | 'upload'
 type Hashes = LRUCache<string, ContentHash>
-type Work = (writer: UploadWriter) => Promise<void>
 
 interface UploadDependencies {
   database: Sql
@@ -139,7 +137,7 @@ export class Uploads {
    * upload. If saved bytes are lost, resets the upload to offset 0 and rejects with `offset_conflict`.
    * @throws {HttpError} `upload_locked` while another writer holds the lease, and as `find`.
    */
-  async write(id: string, caller: Caller, work: Work): Promise<Upload> {
+  async write(id: string, caller: Caller, work: (writer: UploadWriter) => Promise<void>): Promise<Upload> {
     await this.find(id, caller)
     // Even if its lease expired because this process stalled: both writers would write to the same bytes.
     if (this.#written.has(id)) throw errors.uploadLocked()

@@ -92,9 +92,9 @@ export class ContentCommit {
   }
 
   /** Locks and returns an uploaded object per digest. */
-  async #findLive(transaction: SqlTransaction, digests: string[]): Promise<Map<string, UploadedObject>> {
+  async #findLive(transaction: SqlTransaction, digests: string[]) {
     const uploaded = digests.flatMap((digest) => this.#of(digest).filter(isUploaded))
-    if (uploaded.length === 0) return new Map()
+    if (uploaded.length === 0) return new Map<string, (typeof uploaded)[number]>()
     const known = uploaded.map(({ key }) => key)
     const found = await transaction.all<{ object_key: string }>(
       sql`select object_key from static_service.garbage
@@ -113,11 +113,8 @@ export class ContentCommit {
   }
 }
 
-type PendingBytes = Extract<PendingContent, { bytes: Uint8Array }>
-type UploadedObject = Extract<PendingContent, { key: string }>
-
-const hasBytes = (content: PendingContent): content is PendingBytes => 'bytes' in content
-const isUploaded = (content: PendingContent): content is UploadedObject => 'key' in content
+const hasBytes = (content: PendingContent) => 'bytes' in content
+const isUploaded = (content: PendingContent) => 'key' in content
 
 const batchSize = 1000
 

@@ -27,11 +27,6 @@ export interface ObjectOptions {
   onError: (error: unknown) => void
 }
 
-export interface UploadedObject extends StoredObject {
-  /** Has it deleted after the grace, unless it was committed. Does not wait. */
-  discard: () => void
-}
-
 /**
  * Uploads objects under keys that are never reused. Intent before effect: each key is garbage first, since an object
  * whose key is in no table could never be deleted.
@@ -46,8 +41,11 @@ export class ObjectUploads {
     this.#options = options
   }
 
-  /** Uploads bytes, or a file, of a blob or its compressed form; a large file in parts. */
-  async upload({ digest, size }: StoredBlob, from: Buffer | string, sha256 = digest): Promise<UploadedObject> {
+  /**
+   * Uploads bytes, or a file, of a blob or its compressed form; a large file in parts. `discard` has the object deleted
+   * after the grace, unless it was committed, and does not wait.
+   */
+  async upload({ digest, size }: StoredBlob, from: Buffer | string, sha256 = digest) {
     const key = await this.#addKey(digest)
     const discard = () => this.#discard(key)
     try {
@@ -95,7 +93,7 @@ export class ObjectUploads {
     return new ObjectReader(this.#options.bucket, object)
   }
 
-  /** As `UploadedObject.discard`, but waits. */
+  /** Has the object deleted after the grace, unless it was committed. */
   async discard(key: string): Promise<void> {
     const { postgres, graceSeconds } = this.#options
     await postgres.run(

@@ -46,7 +46,6 @@ export class S3BlobStore implements BlobStore {
   /** Always verified: the store compared each upload with its digest, and keys are never reused. */
   readonly verified: VerifiedContents = { isVerified: () => true, recordVerified: () => undefined }
   readonly #options: S3BlobStoreOptions
-  readonly #tmp: string
   readonly #uploads: ObjectUploads
   #probe: Probe | undefined
   readonly #memory = new StagingMemory()
@@ -57,13 +56,12 @@ export class S3BlobStore implements BlobStore {
     const tmp = join(options.dataDir, 'tmp')
     await mkdir(tmp, { recursive: true, mode: folderMode })
     for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true })
-    return new S3BlobStore(options, tmp)
+    return new S3BlobStore(options)
   }
 
-  private constructor(options: S3BlobStoreOptions, tmp: string) {
+  private constructor(options: S3BlobStoreOptions) {
     const { graceSeconds, isCommand, onError: onLost } = options
     this.#options = options
-    this.#tmp = tmp
     this.#uploads = new ObjectUploads(options)
     this.commits = new ContentCommit(graceSeconds)
     const sweepMs = Math.min(Math.max(graceSeconds * 500, 1000), 60_000)
@@ -88,16 +86,11 @@ export class S3BlobStore implements BlobStore {
   }
 
   draft(file = this.#newTmpFile(), arrived?: ContentHash, object?: StoredObject): StagedBlob {
-    return new StagedBlob({
-      file,
-      arrived,
-      isFlushed: false,
-      memory: this.#memory,
-      store: async (blob, from) => {
-        if (typeof from !== 'string') return this.commits.add({ ...blob, bytes: from })
-        return object ? this.commits.add({ ...blob, ...object }) : this.#storeFile(from, blob)
-      },
-    })
+    const store = async (blob: StoredBlob, from: Uint8Array | string) => {
+      if (typeof from !== 'string') return this.commits.add({ ...blob, bytes: from })
+      return object ? this.commits.add({ ...blob, ...object }) : this.#storeFile(from, blob)
+    }
+    return new StagedBlob({ file, arrived, isFlushed: false, memory: this.#memory, store })
   }
 
   open(digest: string, coding?: ContentCoding): Promise<OpenBlob | undefined> {
@@ -225,7 +218,7 @@ export class S3BlobStore implements BlobStore {
   }
 
   #newTmpFile() {
-    return join(this.#tmp, randomUUID())
+    return join(this.#options.dataDir, 'tmp', randomUUID())
   }
 
   // Writes the probe object once: for a missing key, HEAD cannot tell missing rights from a missing object.
