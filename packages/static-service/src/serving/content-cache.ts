@@ -5,7 +5,7 @@ import { hashBytes, maxSmallBytes, type OpenBlob, Verifier } from '../blobs/stor
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../catalog/tables.ts'
 import { type ContentCoding, compressedCodings } from '../rfc9110/content-codings.ts'
-import { ChunkMemory, type Content, type LargeContent, LruLoader } from './content-stream.ts'
+import { ChunkMemory, type Content, type LargeContent, type Loaded, LruLoader } from './content-stream.ts'
 import type { ServedFile } from './served-file.ts'
 
 interface Dependencies {
@@ -61,7 +61,7 @@ export class ContentCache {
    * The file that is at this path now. Cached only where this process alone changes the catalog; with replicas each
    * call reads the catalog.
    */
-  find(path: string): ServedFile | undefined | Promise<ServedFile | undefined> {
+  find(path: string): Loaded<ServedFile> {
     return this.#dependencies.catalog.isExclusive ? this.#files.get(path, () => this.#load(path)) : this.#read(path)
   }
 
@@ -76,10 +76,8 @@ export class ContentCache {
     return { ...file, headers: { ...file.headers, 'cache-control': 'public, max-age=0, must-revalidate' } }
   }
 
-  /** The codings that a file is stored in, including identity. Queues the compression of missing ones. */
-  codings(file: ServedFile) {
-    const { row } = file
-    if (!file.isCompressible) return identityOnly
+  /** The codings that a compressible file is stored in, including identity. Queues the compression of missing ones. */
+  codings({ row }: ServedFile) {
     const { store, compressor } = this.#dependencies
     return this.#codings.get(row.digest, async () => {
       const stored: ContentCoding[] = ['identity', ...(await store.forms(row.digest))]
@@ -92,7 +90,7 @@ export class ContentCache {
    * The bytes of a representation. Undefined if they are missing; also for a damaged compressed form, which is discarded.
    * @throws when the blob itself is damaged.
    */
-  content({ row }: Pick<ServedFile, 'row'>, coding: ContentCoding): Content | undefined | Promise<Content | undefined> {
+  content({ row }: Pick<ServedFile, 'row'>, coding: ContentCoding): Loaded<Content> {
     const maxCached = coding === 'identity' ? maxCachedBytes : maxCompressedSource
     if (row.size > maxCached) return this.#openVerified(row, coding)
     const load = () => this.#readNow(row, coding) ?? this.#readWhole(row, coding)
@@ -116,7 +114,7 @@ export class ContentCache {
     this.#codings.invalidate([file.row.digest])
   }
 
-  #load(path: string): ServedFile | undefined | Promise<ServedFile | undefined> {
+  #load(path: string): Loaded<ServedFile> {
     const { catalog, describe } = this.#dependencies
     if (!catalog.findNow) return this.#read(path)
     const row = catalog.findNow(path)
@@ -151,8 +149,8 @@ export class ContentCache {
   async #readWhole(row: FileRow, coding: ContentCoding): Promise<Buffer | undefined> {
     await using blob = await this.#open(row, coding)
     if (!blob) return undefined
-    // Copy: a pooled slice would keep its whole buffer alive.
-    const bytes = copyOf(await blob.read(0, blob.size))
+    // Into a buffer of its own: a pooled slice would keep its whole buffer alive.
+    const bytes = await blob.read(0, blob.size, Buffer.allocUnsafeSlow(blob.size))
     if ((await hashBytes(bytes, coding, row.size)) === row.digest) return bytes
     return await this.#discard(row, coding)
   }
@@ -181,14 +179,6 @@ export class ContentCache {
 
 const contentKey = ({ digest }: FileRow, coding: ContentCoding) =>
   coding === 'identity' ? digest : `${digest}.${coding}`
-
-function copyOf(bytes: Buffer): Buffer {
-  const copy = Buffer.allocUnsafeSlow(bytes.length)
-  bytes.copy(copy)
-  return copy
-}
-
-const identityOnly: readonly ContentCoding[] = ['identity']
 
 // Larger blobs are sent in chunks.
 const maxCachedBytes = 256 * 1024

@@ -165,6 +165,9 @@ export class ChunkMemory {
 
 const maxUnused = 8
 
+/** Undefined: there is none. */
+export type Loaded<Value> = Value | undefined | Promise<Value | undefined>
+
 /**
  * LRU cache bounded in bytes; coalesces concurrent loads. After `invalidate` it never returns what was loaded before: a
  * load that began earlier resolves for its callers only.
@@ -183,10 +186,7 @@ export class LruLoader<Value extends object> {
   }
 
   /** The cached or loaded value. A missing one is not cached. */
-  get(
-    key: string,
-    load: () => Value | undefined | Promise<Value | undefined>,
-  ): Value | undefined | Promise<Value | undefined> {
+  get(key: string, load: () => Loaded<Value>): Loaded<Value> {
     const cached = this.#cached.get(key)
     if (cached) {
       this.counts.hit += 1
@@ -228,7 +228,7 @@ export class LruLoader<Value extends object> {
     }
   }
 
-  #load(key: string, loaded: Value | undefined | Promise<Value | undefined>) {
+  #load(key: string, loaded: Loaded<Value>) {
     if (!(loaded instanceof Promise)) {
       if (loaded) this.#cached.set(key, loaded)
       return loaded

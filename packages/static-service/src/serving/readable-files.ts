@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
 import type { AccessRules } from '../sharing/access-rules.ts'
 import type { ContentCache } from './content-cache.ts'
+import type { Loaded } from './content-stream.ts'
 import { asPrivate, type ServedFile } from './served-file.ts'
 
 interface Dependencies {
@@ -10,8 +11,6 @@ interface Dependencies {
   /** The caller that the credentials of a request identify, if it may read; undefined without credentials, too. */
   findReader: (request: IncomingMessage) => Promise<Caller | undefined>
 }
-
-type Found = ServedFile | undefined
 
 /**
  * Read access to files: no request reaches a file or its bytes any other way. For callers without the right to read it,
@@ -24,7 +23,7 @@ export class ReadableFiles {
     this.#dependencies = dependencies
   }
 
-  find(request: IncomingMessage, path: string): Found | Promise<Found> {
+  find(request: IncomingMessage, path: string): Loaded<ServedFile> {
     const { cache, rules } = this.#dependencies
     // With replicas, the look-up of the file finds out whether the rules are current.
     if (rules.isExclusive) {
@@ -39,7 +38,7 @@ export class ReadableFiles {
   }
 
   /** The public file that a deploy, restore or revert removed from this path within the grace. */
-  async findEnded(path: string): Promise<Found> {
+  async findEnded(path: string): Promise<ServedFile | undefined> {
     const { cache, rules } = this.#dependencies
     // The look-up of a removed file does not load newer rules.
     await rules.refresh()
@@ -49,14 +48,14 @@ export class ReadableFiles {
     return rules.isPublic(path) ? file : undefined
   }
 
-  #ifPublic(request: IncomingMessage, path: string, file: Found): Found | Promise<Found> {
+  #ifPublic(request: IncomingMessage, path: string, file: ServedFile | undefined): Loaded<ServedFile> {
     const { rules } = this.#dependencies
     if (!rules.isPublic(path)) return this.#findPrivate(request, path)
     if (file) file.publicBy = rules.version
     return file
   }
 
-  async #findPrivate(request: IncomingMessage, path: string): Promise<Found> {
+  async #findPrivate(request: IncomingMessage, path: string): Promise<ServedFile | undefined> {
     const { cache, findReader } = this.#dependencies
     const reader = await findReader(request)
     if (!reader || !allowsPath(reader, path)) return undefined

@@ -189,16 +189,16 @@ const preflightHead = prepareHead(204, {
 export type Offload = NonNullable<Config['static']['offload']>
 
 /**
- * Whether the proxy offers to send the body of a response. The proxy says so per request (X-Static-Offload): another of
+ * Whether the proxy offers to send the body of a response to GET. The proxy says so per request (X-Static-Offload): another of
  * its routes may lack the handler. The caller must check that the proxy is trusted. This service answers requests with
  * conditions itself, and those with ranges that servers parse differently.
  */
 export function canOffload(
-  { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
+  { headers }: IncomingMessage,
   selection: Selection,
   { to, coding }: { to: Offload['to']; coding: ContentCoding },
 ): boolean {
-  if (method !== 'GET' || headers['x-static-offload'] !== to) return false
+  if (headers['x-static-offload'] !== to) return false
   if (conditions.some((name) => headers[name] !== undefined)) return false
   // Caddy sends encoded bodies without a length.
   if (to === 'caddy' && coding !== 'identity') return false

@@ -9,7 +9,7 @@ import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
 import type { ContentCache } from './content-cache.ts'
-import { type Content, joinPieces, openStream } from './content-stream.ts'
+import { type Content, joinPieces, type Loaded, openStream } from './content-stream.ts'
 import type { ReadableFiles } from './readable-files.ts'
 import {
   canOffload,
@@ -64,7 +64,6 @@ interface Selected extends Asked, SelectedFile {
 }
 
 type Reply = RawResponse | Promise<RawResponse>
-type Found = ServedFile | undefined
 
 /**
  * /static/{path}: conditions, ranges and content codings by RFC 9110 (docs/adr/0005). Each response is a snapshot: the file
@@ -100,7 +99,7 @@ export class StaticHandler implements RawRoute {
     return link.find().then((file) => this.#serve(asked, file))
   }
 
-  #serve(asked: Asked, file: Found | Promise<Found>): Reply {
+  #serve(asked: Asked, file: Loaded<ServedFile>): Reply {
     if (file instanceof Promise) return file.then((found) => this.#serve(asked, found))
     if (!file) return this.#serveMissing(asked)
     const { request, attempt, isFallback } = asked

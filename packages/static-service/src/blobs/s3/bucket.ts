@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { PutObjectCommand, S3Client, S3ClientConfig, UploadPartCommand } from '@aws-sdk/client-s3'
 import { HttpError } from '@domains-and-files/http'
 import { BytesLost, contentsUnavailable, insufficientStorage } from '../../errors.ts'
+import type { Slice } from '../../rfc9110/byte-ranges.ts'
 
 type Sdk = typeof import('@aws-sdk/client-s3')
 
@@ -80,7 +81,7 @@ export class Bucket {
   }
 
   /** The bytes from `start` up to `end`; undefined if there is no such object. Aborting closes the connection. */
-  get(key: string, { start, end }: { start: number; end: number }, abortSignal: AbortSignal) {
+  get(key: string, { start, end }: Slice, abortSignal: AbortSignal) {
     const input = { ...this.#at(key), Range: `bytes=${start}-${end - 1}` }
     const command = new this.#sdk.GetObjectCommand(input)
     const options = { abortSignal, requestTimeout: this.#timeoutMs }

@@ -1,5 +1,6 @@
 import { HttpError } from '@domains-and-files/http'
 import { contentsUnavailable } from '../../errors.ts'
+import type { Slice } from '../../rfc9110/byte-ranges.ts'
 import type { OpenBlob } from '../stored-blob.ts'
 import type { Bucket } from './bucket.ts'
 
@@ -8,11 +9,6 @@ export interface StoredObject {
   size: number
   /** Undefined: the store gave none. */
   etag: string | undefined
-}
-
-interface Range {
-  start: number
-  end: number
 }
 
 /**
@@ -25,7 +21,7 @@ export class ObjectReader implements OpenBlob {
   readonly #bucket: Bucket
   readonly #object: StoredObject
   readonly #onClose: () => void
-  #expected: Range | undefined
+  #expected: Slice | undefined
   #download: Download | undefined
 
   constructor(bucket: Bucket, object: StoredObject, onClose = () => {}) {
@@ -109,7 +105,7 @@ export class ObjectReader implements OpenBlob {
 }
 
 /** The body of one response, from `start` on, read on demand only. */
-interface Download extends Range {
+interface Download extends Slice {
   abort: AbortController
   chunks: AsyncIterator<Buffer>
   rest: Buffer
