@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { toAscii } from './domain-name.ts'
 import { recordTypeOf, recordTypes } from './record-types.ts'
 
-/** Whether setHosts accepts the type. Rows of other types (SRV made in the panel) can be read, not written. */
+/** Rows of other types (SRV made in the panel) can be read, not written. */
 export const isWritable = ({ type }: { type: string }) => recordTypes.includes(type.toUpperCase())
 
 /** A record's name, relative to its domain, and its type. */
@@ -47,28 +47,24 @@ export interface ParsedRow {
 }
 
 /** Cached by row: rows are never mutated, and belong to one domain. */
-export function parseRow(row: Row, domain: string): ParsedRow {
-  const known = parsedRows.get(row)
-  if (known) return known
-  const type = row.type.toUpperCase()
-  const { show, canonicalize } = recordTypeOf(type)
-  const owner = ownerOf(row.name)
-  // The registrar names an MXE row after the domain itself.
-  const name = owner === '' || (type === 'MXE' && owner === domain) ? '@' : owner
-  const address = show(row.address)
-  const ttl = toInteger(row.ttl, defaultTtl)
-  const mxPref = type === 'MX' ? toInteger(row.mxPref, defaultMxPref) : undefined
-  const identity = JSON.stringify([name, type, address, mxPref ?? null])
-  const id = hash('sha256', identity, 'hex').slice(0, 12)
-  const key = `${name} ${type} ${canonicalize(row.address)}`
-  const parsed = {
-    record: { id, name, type, address, ttl, ...(mxPref === undefined ? {} : { mx_pref: mxPref }) },
-    key,
-    content: `${key} ${ttl} ${mxPref ?? ''}`,
-  }
-  parsedRows.set(row, parsed)
-  return parsed
-}
+export const parseRow = (row: Row, domain: string): ParsedRow =>
+  parsedRows.getOrInsertComputed(row, () => {
+    const type = row.type.toUpperCase()
+    const { show, canonicalize } = recordTypeOf(type)
+    const owner = ownerOf(row.name)
+    // The registrar names an MXE row after the domain itself.
+    const name = owner === '' || (type === 'MXE' && owner === domain) ? '@' : owner
+    const address = show(row.address)
+    const ttl = toInteger(row.ttl, defaultTtl)
+    const mxPref = type === 'MX' ? toInteger(row.mxPref, defaultMxPref) : undefined
+    const id = hash('sha256', JSON.stringify([name, type, address, mxPref ?? null]), 'hex').slice(0, 12)
+    const key = `${name} ${type} ${canonicalize(row.address)}`
+    return {
+      record: { id, name, type, address, ttl, ...(mxPref === undefined ? {} : { mx_pref: mxPref }) },
+      key,
+      content: `${key} ${ttl} ${mxPref ?? ''}`,
+    }
+  })
 
 const parsedRows = new WeakMap<Row, ParsedRow>()
 
@@ -124,13 +120,9 @@ export function toRow(input: RecordInput, domain: string): { row: Row; faults: F
     ['mx_pref', mxPref >= 0 && mxPref <= 65_535 ? undefined : 'must be between 0 and 65535'],
     ['name', rules.validateName?.(name)],
   ] as const
-  return {
-    row,
-    faults: checks.flatMap(([field, message]) => (message ? [[field, message]] : [])),
-  }
+  return { row, faults: checks.flatMap(([field, message]) => (message ? [[field, message]] : [])) }
 }
 
-/** The fault of a record's name, if there is one. */
 export function validateName(name: string, domain: string): string | undefined {
   if (name === '@') return undefined
   if (name === '') return 'is required: write @ for the domain itself'

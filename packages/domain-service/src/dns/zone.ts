@@ -10,28 +10,21 @@ export interface Zone {
 }
 
 /** The records of a zone by name (`@` first), type, address. Cached by zone object. */
-export function toRecords(zone: Zone): HostRecord[] {
-  const known = sortedRecords.get(zone)
-  if (known) return known
-  const records = zone.rows.map((row) => parseRow(row, zone.domain).record).sort(compareRecords)
-  sortedRecords.set(zone, records)
-  return records
-}
+export const toRecords = (zone: Zone): HostRecord[] =>
+  sortedRecords.getOrInsertComputed(zone, ({ rows, domain }) =>
+    rows.map((row) => parseRow(row, domain).record).sort(compareRecords),
+  )
 
-// Caches by object: zones and rows are never mutated, and a row belongs to one domain.
 const sortedRecords = new WeakMap<Zone, HostRecord[]>()
-const etags = new WeakMap<Zone, string>()
 
-/** The strong ETag of a zone, over all records and the email type. */
-export function etagOf(zone: Zone): string {
-  const known = etags.get(zone)
-  if (known) return known
-  const state = [zone.usesRegistrarDns, zone.emailType ?? null, toRecords(zone)]
-  const digest = hash('sha256', JSON.stringify(state), 'base64url')
-  const etag = `"${digest.slice(0, 32)}"`
-  etags.set(zone, etag)
-  return etag
-}
+/** The strong ETag of a zone, over all records and the email type. Cached by zone object. */
+export const etagOf = (zone: Zone): string =>
+  etags.getOrInsertComputed(zone, ({ usesRegistrarDns, emailType = null }) => {
+    const state = [usesRegistrarDns, emailType, toRecords(zone)]
+    return `"${hash('sha256', JSON.stringify(state), 'base64url').slice(0, 32)}"`
+  })
+
+const etags = new WeakMap<Zone, string>()
 
 /** Multiset difference by content: `rows` without one row for each equal row of `others`. */
 export function subtract(rows: Row[], others: Row[], domain: string): Row[] {
@@ -52,10 +45,7 @@ export function subtract(rows: Row[], others: Row[], domain: string): Row[] {
 export const isSameRows = (rows: Row[], others: Row[], domain: string) =>
   rows.length === others.length && subtract(rows, others, domain).length === 0
 
-/**
- * The rows as the registrar keeps them: of those with one name, type and address, the first. Spellings of an address that
- * it shows side by side, such as two of an IPv6 address, it keeps.
- */
+/** The rows that the registrar keeps: of those with one key and one spelling of the address, the first. */
 export function distinctRows(rows: Row[], domain: string): Row[] {
   const byKey = Map.groupBy(rows, (row) => parseRow(row, domain).key)
   if (byKey.size === rows.length) return rows
@@ -72,18 +62,15 @@ export const isParking = (row: Row, domain: string) =>
     row.name === '@' &&
     [`http://www.${domain}/?from=@`, `http://www.${domain}?from=@`].includes(row.address.toLowerCase()))
 
-const sortFields = ['name', 'type', 'address', 'mx_pref', 'ttl'] as const
-
 function compareRecords(a: HostRecord, b: HostRecord): number {
   if (a.name !== b.name && (a.name === '@' || b.name === '@')) return a.name === '@' ? -1 : 1
-  for (const field of sortFields) {
+  for (const field of ['name', 'type', 'address', 'mx_pref', 'ttl'] as const) {
     const [one, other] = [a[field] ?? 0, b[field] ?? 0]
     if (one !== other) return one < other ? -1 : 1
   }
   return 0
 }
 
-/** The difference between two zones. */
 export interface Delta {
   added: Row[]
   removed: Row[]
@@ -91,14 +78,13 @@ export interface Delta {
   emailType?: string | undefined
 }
 
-/** The delta between two zones of one domain. A zone without email type says nothing about it. */
+/** Between two zones of one domain. A zone without email type says nothing about it. */
 export const differenceOf = (before: Zone, after: Zone): Delta => ({
   added: subtract(after.rows, before.rows, before.domain),
   removed: subtract(before.rows, after.rows, before.domain),
   emailType: after.emailType === before.emailType ? undefined : after.emailType,
 })
 
-/** The records of a delta. */
 export const recordsOf = ({ added, removed }: Pick<Delta, 'added' | 'removed'>, domain: string) => ({
   added: added.map((row) => parseRow(row, domain).record),
   removed: removed.map((row) => parseRow(row, domain).record),
@@ -139,10 +125,16 @@ export interface Rrset extends NamedRrset {
 }
 
 /** The RRsets of a zone, in the order of its records. */
-export function toRrsets(zone: Zone): Rrset[] {
-  const groups = Map.groupBy(toRecords(zone), ({ name, type }) => JSON.stringify([name, type]))
-  return [...groups.values()].flatMap(toRrset)
-}
+export const toRrsets = (zone: Zone): Rrset[] =>
+  [...Map.groupBy(toRecords(zone), ({ name }) => name)].flatMap(([name, named]) =>
+    [...Map.groupBy(named, ({ type }) => type)].map(([type, records]) => {
+      const ttls = new Set(records.map(({ ttl }) => ttl))
+      const isMixed = ttls.size > 1 && { mixed_ttl: true as const }
+      return { name, type, ttl: Math.min(...ttls), values: records.map(textOf), ...isMixed }
+    }),
+  )
+
+const textOf = ({ address, mx_pref }: HostRecord) => (mx_pref === undefined ? address : `${mx_pref} ${address}`)
 
 /** The RRset of that name and type, if the zone has one. */
 export function findRrset(zone: Zone, name: string, type: string): Rrset | undefined {
@@ -150,40 +142,20 @@ export function findRrset(zone: Zone, name: string, type: string): Rrset | undef
   return toRrsets(zone).find((each) => each.name === key.name && each.type === key.type)
 }
 
-function toRrset(records: HostRecord[]): Rrset[] {
-  const [first] = records
-  if (!first) return []
-  const ttls = new Set(records.map(({ ttl }) => ttl))
-  return [
-    {
-      name: first.name,
-      type: first.type,
-      ttl: Math.min(...ttls),
-      values: records.map(textOf),
-      ...(ttls.size > 1 ? { mixed_ttl: true } : {}),
-    },
-  ]
-}
-
-const textOf = ({ address, mx_pref }: HostRecord) => (mx_pref === undefined ? address : `${mx_pref} ${address}`)
-
 export const emailTypes = ['NONE', 'MX', 'MXE', 'FWD', 'OX', 'GMAIL'] as const
-
-/** `conflict`: the client must choose (409). `fault`: the email type contradicts the records (400). */
-export type EmailTypeResolution = { emailType: string } | { conflict: string } | { fault: string }
 
 /**
  * The email type to send with a changed zone. The registrar replaces it with every write, and stores MX rows only
  * beside a type that allows them. The present type is kept, except: the client may request another; a first MX (MXE)
  * in a NONE zone makes it MX (MXE); removing the last one makes it NONE. A first MX in a FWD zone would end e-mail
- * forwarding, so it must be requested; OX and GMAIL are never left implicitly. An unknown type (undefined) is never
- * guessed.
+ * forwarding, so it must be requested; OX and GMAIL are never left implicitly. An unknown type is never guessed.
+ * @returns `conflict` where the client must choose (409), `fault` where its choice contradicts the records (400).
  */
 export function resolveEmailType(change: {
   requested: string | undefined
   before: { emailType: string | undefined; rows: Row[] }
   rows: Row[]
-}): EmailTypeResolution {
+}): { emailType: string } | { conflict: string } | { fault: string } {
   const { requested, before, rows } = change
   const required = requiredBy(rows)
   const isFirst = required !== undefined && requiredBy(before.rows) !== required
@@ -199,10 +171,9 @@ export function resolveEmailType(change: {
   }
   const isMail = current === 'MX' || current === 'MXE'
   if (current === 'NONE' || (isMail && (required || requiredBy(before.rows)))) return { emailType: required ?? 'NONE' }
-  if (isMail || !required) return { emailType: current }
   // OX and GMAIL zones contain MX rows of their provider.
-  if (required === 'MX' && (current === 'OX' || current === 'GMAIL')) return { emailType: current }
-  if (!isFirst) return { emailType: current }
+  const allowsMx = required === 'MX' && (current === 'OX' || current === 'GMAIL')
+  if (isMail || !isFirst || allowsMx) return { emailType: current }
   return {
     conflict: `The zone's email type is ${current}, and a first ${required} record would end that: send "email_type": "${required}", or in a zone file "; domain-service email-type ${required}", if you mean it`,
   }

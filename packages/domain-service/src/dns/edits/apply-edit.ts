@@ -60,7 +60,7 @@ export function applyEdit(zone: Zone, edit: ZoneEdit): Zone {
 
 // Records removed, changed and added at once.
 function applyBatch(zone: Zone, batch: BatchEdit): Zone {
-  const { remove = [], update = [], add = [], emailType } = batch
+  const { remove = [], update = [], add = [] } = batch
   const ids = remove.length + update.length > 0 ? readIds(zone, batch) : undefined
   const removed = new Set(remove)
   const updates = new Map(update.map(({ id, patch }, index) => [id, { patch, index }]))
@@ -70,19 +70,16 @@ function applyBatch(zone: Zone, batch: BatchEdit): Zone {
     const change = updates.get(id)
     if (!change) return untouched(row)
     updates.delete(id) // Of equal rows, which the registrar would collapse, only one is changed.
-    return patchCandidate(row, change.patch, {
-      zone,
-      pointer: (field) => `${pointerTo(batch, 'update', change.index)}/${field}`,
-    })
+    const pointer = pointerTo(batch, 'update', change.index)
+    return patchCandidate(row, change.patch, zone.domain, (field) => `${pointer}/${field}`)
   })
   const added = add.map((record, index) =>
     newCandidate(record, zone, (field) => `${pointerTo(batch, 'add', index)}/${field}`),
   )
-  return composeZone(zone, [...live, ...added], { emailType })
+  return composeZone(zone, [...live, ...added], batch)
 }
 
-const pointerTo = ({ isSingle }: BatchEdit, list: 'remove' | 'update' | 'add', index: number) =>
-  isSingle ? '' : `/${list}/${index}`
+const pointerTo = ({ isSingle }: BatchEdit, list: string, index: number) => (isSingle ? '' : `/${list}/${index}`)
 
 /** The ids of a zone's rows. @throws {HttpError} where the batch names others, or a record twice. */
 function readIds(zone: Zone, batch: BatchEdit): Map<Row, string> {
@@ -109,7 +106,8 @@ function readIds(zone: Zone, batch: BatchEdit): Map<Row, string> {
 }
 
 // Exactly these records. A row that is there already stays byte for byte as it was read.
-function replaceRecords(zone: Zone, { records, emailType, lines }: ReplaceEdit): Zone {
+function replaceRecords(zone: Zone, edit: ReplaceEdit): Zone {
+  const { records, lines } = edit
   const tooMany = { path: '/hosts', message: `must have at most ${maxRecords} records` }
   if (records.length > Math.max(maxRecords, zone.rows.length)) throw validationFailed([tooMany])
   const live = matchLive(records, zone)
@@ -120,24 +118,22 @@ function replaceRecords(zone: Zone, { records, emailType, lines }: ReplaceEdit):
   })
   const overfull = candidates.find(({ isNew }) => isNew && candidates.length > maxRecords)
   overfull?.faults.push(tooMany)
-  return composeZone(zone, candidates, { emailType })
+  return composeZone(zone, candidates, edit)
 }
 
-// Exactly these values at a name and type. Without `ttl`, values that are there keep theirs, and new ones take the
-// lowest of those.
+// Exactly these values. Without `ttl`, those that are there keep theirs, and new ones take the lowest of these.
 function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
   const records = readValues(edit)
   const live = matchLive(records, zone)
-  const kept = edit.defaultTtl === undefined ? live : zone.rows.filter((row) => isMember(row, edit, zone.domain))
+  const [before, others] = splitRrset(zone, edit)
+  const kept = edit.defaultTtl === undefined ? live : before
   const ttls = kept.flatMap((row) => (row ? parseRow(row, zone.domain).record.ttl : []))
   const lowestTtl = ttls.length > 0 ? Math.min(...ttls) : edit.defaultTtl
   const members = records.map((record, index): Candidate => {
     const pointer = () => `/values/${index}`
     const row = live[index]
     if (row) return untouched(row, pointer)
-    const fieldPointer = (field: string) =>
-      field === 'ttl' ? '/ttl' : ['name', 'type'].includes(field) ? `/path/${field}` : pointer()
-    const candidate = newCandidate({ ...record, ttl: edit.ttl }, zone, fieldPointer, lowestTtl)
+    const candidate = newCandidate({ ...record, ttl: edit.ttl }, zone, rrsetPointer(index), lowestTtl)
     const faults = candidate.faults.map((fault) =>
       isMalformed(record) && fault.path === pointer()
         ? { path: fault.path, message: 'must be such as 10 mx1.example.net' }
@@ -146,23 +142,33 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
     return { ...candidate, pointer, faults }
   })
   if (records.some(isMalformed)) throw validationFailed(distinct(members.flatMap(({ faults }) => faults)))
-  const others = zone.rows.filter((row) => !isMember(row, edit, zone.domain))
   return composeZone(zone, [...others.map((row) => untouched(row)), ...members], edit)
 }
 
+/** The JSON pointers of the value at that index, and of what the values of an RRset have in common. */
+export const rrsetPointer =
+  (index: number): Pointer =>
+  (field) => {
+    if (field === 'ttl') return '/ttl'
+    return field === 'name' || field === 'type' ? `/path/${field}` : `/values/${index}`
+  }
+
 // Rejects a name that no record can have, such as one that includes the domain: the intended records would stay.
 function removeRrset(zone: Zone, edit: NamedRrset): Zone {
-  const rest = zone.rows.filter((row) => !isMember(row, edit, zone.domain))
+  const [members, others] = splitRrset(zone, edit)
   const message = validateName(ownerOf(edit.name), zone.domain)
-  if (message && rest.length === zone.rows.length) throw validationFailed([{ path: '/path/name', message }])
-  return composeZone(
-    zone,
-    rest.map((row) => untouched(row)),
-  )
+  if (message && members.length === 0) throw validationFailed([{ path: '/path/name', message }])
+  const rest = others.map((row) => untouched(row))
+  return composeZone(zone, rest)
 }
 
-const isMember = (row: Row, { name, type }: NamedRrset, domain: string) =>
-  parseRow(row, domain).record.name === ownerOf(name) && row.type.toUpperCase() === type.toUpperCase()
+/** The rows of that RRset, and the others. */
+function splitRrset({ rows, domain }: Zone, { name, type }: NamedRrset): [Row[], Row[]] {
+  const owner = ownerOf(name)
+  const isMember = (row: Row) =>
+    parseRow(row, domain).record.name === owner && row.type.toUpperCase() === type.toUpperCase()
+  return [rows.filter(isMember), rows.filter((row) => !isMember(row))]
+}
 
 // A malformed value of MX has the preference NaN.
 const isMalformed = ({ mx_pref: preference }: RecordInput) => Number.isNaN(preference)
@@ -172,8 +178,7 @@ function readValues({ name, type, values, isMixed, ...edit }: SetRrsetEdit): Rec
   if (values.length === 0) throw validationFailed([{ path: '/values', message: 'must have at least one value' }])
   return values.map((value) => {
     if (type.toUpperCase() !== 'MX') return { name, type, ttl, address: value }
-    const parts = /^([0-9]{1,5})[ \t]+(\S+)$/.exec(value.trim())
-    const [, preference = 'NaN', address = value] = parts ?? []
+    const [, preference = 'NaN', address = value] = /^([0-9]{1,5})[ \t]+(\S+)$/.exec(value.trim()) ?? []
     return { name, type, ttl, address, mx_pref: Number(preference) }
   })
 }
@@ -183,28 +188,27 @@ function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
   const { present, absent, defaultTtl } = edit
   const { domain } = zone
   const keyOfInput = (record: RecordKey) => parseRow(toRow(record, domain).row, domain).key
-  const wanted = new Map(
+  const missing = new Map(
     present.map((record, index) => [
       keyOfInput(record),
       newCandidate(record, zone, (field) => `/present/${index}/${field}`, defaultTtl),
     ]),
   )
+  const wanted = new Map(missing)
   const unwanted = new Set(absent.map(keyOfInput))
-  const satisfied = new Set<string>()
-  const rest = zone.rows.flatMap((row) => {
-    const key = parseRow(row, domain).key
+  const rest = zone.rows.filter((row) => {
+    const { key, content } = parseRow(row, domain)
     const record = wanted.get(key)
-    if (!record) return unwanted.has(key) ? [] : untouched(row)
-    if (parseRow(record.row, domain).content !== parseRow(row, domain).content) return []
-    satisfied.add(key)
-    return untouched(row)
+    if (!record) return !unwanted.has(key)
+    const isThere = parseRow(record.row, domain).content === content
+    if (isThere) missing.delete(key)
+    return isThere
   })
-  const missing = [...wanted].flatMap(([key, record]) => (satisfied.has(key) ? [] : record))
-  return composeZone(zone, [...rest, ...missing], edit)
+  return composeZone(zone, [...rest.map((row) => untouched(row)), ...missing.values()], edit)
 }
 
-/** A former zone. The registrar accepted it once, so its records are not validated. */
-export function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
+// A former zone. The registrar accepted it once, so its records are not validated.
+function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
   const { emailType } = edit
   const { added, removed } = differenceOf(zone, { ...zone, rows: edit.rows })
   const gone = new Set(removed)
@@ -217,11 +221,8 @@ export function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
   throw emailTypeConflict('conflict' in resolved ? resolved.conflict : resolved.fault)
 }
 
-/**
- * The zone without the effect of one change; later changes stay.
- * @throws {HttpError} revert_conflict where a later change touched the same records.
- */
-export function revertChange(zone: Zone, edit: RevertEdit): Zone {
+// The zone without the effect of one change; later changes stay.
+function revertChange(zone: Zone, edit: RevertEdit): Zone {
   const { domain } = zone
   demandUnchanged(edit.added, zone)
   const rest = subtract(zone.rows, edit.added, domain)

@@ -16,7 +16,7 @@ import {
 } from '../record.ts'
 import { isSameRows, resolveEmailType, type Zone } from '../zone.ts'
 
-/** The JSON pointer of a record's field in the request. */
+/** The JSON pointer of a field in the request. */
 export type Pointer = (field: Field) => string
 
 /** A row of the zone to be. Only new rows are validated. */
@@ -29,52 +29,33 @@ export interface Candidate {
 }
 
 /** A live row, which the request leaves alone or names as it is. */
-export const untouched = (row: Row, pointer?: Pointer): Candidate => ({
-  row,
-  isNew: false,
-  pointer,
-  faults: [],
-})
+export const untouched = (row: Row, pointer?: Pointer): Candidate => ({ row, isNew: false, pointer, faults: [] })
 
 const toFaults = (faults: FieldFault[], pointer: Pointer): Fault[] =>
   faults.map(([field, message]) => ({ path: pointer(field), message }))
 
-/**
- * A record that the request adds. Without `ttl` or `mx_pref`, it takes those of the live row with its name, type and
- * address, so that clients which know neither do not reset them.
- */
+/** A record that the request adds. Clients that know no `ttl` or `mx_pref` do not reset those of an equal live row. */
 export function newCandidate(input: RecordInput, zone: Zone, pointer: Pointer, fallbackTtl = defaultTtl): Candidate {
   const { row, faults } = toRow(input, zone.domain)
   const key = parseRow(row, zone.domain).key
   const live = zone.rows.find((each) => parseRow(each, zone.domain).key === key)
-  return {
-    row: {
-      ...row,
-      ...(input.ttl === undefined ? { ttl: live?.ttl ?? String(fallbackTtl) } : {}),
-      ...(live && input.mx_pref === undefined ? { mxPref: live.mxPref } : {}),
-    },
-    isNew: true,
-    pointer,
-    faults: toFaults(faults, pointer),
-  }
+  const ttl = input.ttl === undefined ? (live?.ttl ?? String(fallbackTtl)) : row.ttl
+  const mxPref = input.mx_pref === undefined ? (live ?? row).mxPref : row.mxPref
+  return { row: { ...row, ttl, mxPref }, isNew: true, pointer, faults: toFaults(faults, pointer) }
 }
 
 /** A live row with a patch applied. Values that the patch leaves alone stay byte for byte, and are not validated. */
-export function patchCandidate(
-  row: Row,
-  patch: RecordPatch,
-  { zone: { domain }, pointer }: { zone: Zone; pointer: Pointer },
-): Candidate {
+export function patchCandidate(row: Row, patch: RecordPatch, domain: string, pointer: Pointer): Candidate {
   const before = parseRow(row, domain).record
   const after = mergePatch(before, patch)
   const wanted = toRow(after, domain)
   const isChanged = (field: Field) => after[field] !== before[field]
   const next: Row = {
     ...row,
-    ...(isChanged('name') ? { name: wanted.row.name } : {}),
-    ...(isChanged('address') ? { address: wanted.row.address } : {}),
-    ...(isChanged('ttl') ? { ttl: wanted.row.ttl } : {}),
-    ...(isChanged('mx_pref') ? { mxPref: wanted.row.mxPref } : {}),
+    ...(isChanged('name') && { name: wanted.row.name }),
+    ...(isChanged('address') && { address: wanted.row.address }),
+    ...(isChanged('ttl') && { ttl: wanted.row.ttl }),
+    ...(isChanged('mx_pref') && { mxPref: wanted.row.mxPref }),
   }
   const isNew = parseRow(next, domain).content !== parseRow(row, domain).content
   const old = toRow(before, domain).faults.map(String)
@@ -93,7 +74,7 @@ function mergePatch(record: HostRecord, patch: RecordPatch): HostRecord {
     name: name ?? record.name,
     address: address ?? record.address,
     ttl: ttl === null ? defaultTtl : (ttl ?? record.ttl),
-    ...(record.type === 'MX' && pref !== undefined ? { mx_pref: pref } : {}),
+    ...(record.type === 'MX' && pref !== undefined && { mx_pref: pref }),
   }
 }
 
@@ -106,8 +87,8 @@ function validateType(record: HostRecord, requested: string | undefined): FieldF
 }
 
 /**
- * The live row that each record stands for, if any: first those that are written exactly as GET returns them, then
- * those that mean the same. Each live row is taken once.
+ * The live row that each record stands for, if any: first those that are written as GET returns them, then those that
+ * mean the same. Each live row is taken once.
  */
 export function matchLive(records: RecordInput[], zone: Zone): (Row | undefined)[] {
   const { domain } = zone
@@ -146,7 +127,7 @@ export function composeZone(
 ): Zone {
   const rows = candidates.map(({ row }) => row)
   const conflicts = findConflicts(candidates, zone.domain)
-  const faults = [...candidates.flatMap((candidate) => candidate.faults), ...conflicts.faults]
+  const faults = [...candidates.flatMap((each) => each.faults), ...conflicts.faults]
   const isUnchanged = faults.length === 0 && isSameRows(rows, zone.rows, zone.domain)
   if (isUnchanged && (requested.emailType ?? zone.emailType) === zone.emailType) return zone
 
@@ -164,14 +145,11 @@ export const distinct = (faults: Fault[]) => [
   ...new Map(faults.map((fault) => [JSON.stringify(fault), fault])).values(),
 ]
 
-/** `faults` are between records of the request; `error` (409) is with a live record that the request does not name. */
-interface Conflicts {
-  faults: Fault[]
-  error: HttpError | undefined
-}
-
-/** Finds new rows that cannot be in one zone with another row. */
-export function findConflicts(candidates: Candidate[], domain: string): Conflicts {
+/**
+ * Finds new rows that cannot be in one zone with another row.
+ * @returns `faults` between records of the request; `error` (409) with a live record that the request does not name.
+ */
+export function findConflicts(candidates: Candidate[], domain: string) {
   const sharing = (partOf: (row: ParsedRow) => string) =>
     [...Map.groupBy(candidates, ({ row }) => partOf(parseRow(row, domain))).values()].filter(({ length }) => length > 1)
   const conflicts = [
@@ -180,17 +158,12 @@ export function findConflicts(candidates: Candidate[], domain: string): Conflict
     ...pairUp(candidates, rulesOfZone),
   ]
   const live = conflicts.find(({ other }) => other.pointer === undefined)
-  return {
-    faults: conflicts.flatMap(({ candidate, other, rule }) =>
-      candidate.pointer && other.pointer
-        ? {
-            path: candidate.pointer(rule.field),
-            message: messageOf(rule, other.pointer(rule.field)),
-          }
-        : [],
-    ),
-    error: live && toError(live, domain),
-  }
+  const faults = conflicts.flatMap(({ candidate, other, rule }): Fault[] =>
+    candidate.pointer && other.pointer
+      ? [{ path: candidate.pointer(rule.field), message: messageOf(rule, other.pointer(rule.field)) }]
+      : [],
+  )
+  return { faults, error: live && toError(live, domain) }
 }
 
 /** Why two records cannot be in one zone. */

@@ -1,6 +1,7 @@
 import type { Fault } from '@domains-and-files/http'
 import { z } from 'zod'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
+import { rrsetPointer } from '../../dns/edits/apply-edit.ts'
 import { findConflicts, type Pointer } from '../../dns/edits/compose-zone.ts'
 import type { SetRrsetEdit, ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { type Field, type RecordInput, toRow } from '../../dns/record.ts'
@@ -98,10 +99,7 @@ function conflictsBetween(added: { given: Given; pointer: Pointer }[], domain: s
 function rrsetFaults({ name, type, ttl, values = [] }: Partial<SetRrsetEdit>, domain: string) {
   const addresses = type?.toUpperCase() === 'MX' ? [] : values
   return [undefined, ...addresses].flatMap((address, index) =>
-    recordFaults({ name, type, ttl, address }, domain, (field) => {
-      if (field === 'address') return `/values/${index - 1}`
-      return field === 'ttl' ? '/ttl' : `/path/${field}`
-    }),
+    recordFaults({ name, type, ttl, address }, domain, rrsetPointer(index - 1)),
   )
 }
 
