@@ -2002,7 +2002,7 @@ export interface components {
         ChangeSummary: {
             added: components["schemas"]["HostRecord"][];
             removed: components["schemas"]["HostRecord"][];
-            /** @description records that the change left as they were */
+            /** @description records that stayed as they were */
             kept: number;
             /** @description in lists: records of large changes that are not shown; read the change itself */
             omitted?: {

@@ -10,16 +10,9 @@ import type { IntegrationDependencies, WriteContext } from './retrying-writer.ts
 /** Maximum difference between the clocks of this process and its database. */
 const maxSkewMs = 600_000
 
-interface Setting {
-  /** Owners differ by protocol: clients of one do not know of the challenges of another. */
-  protocol: string
-  keep?: number
-}
-
-const challengeTtl = 60
 const sweepIntervalMs = 3_600_000
 
-/** TXT records of ACME challenges: set, removed, and swept when their client forgets them. */
+/** TXT records of ACME challenges. Those that their client forgets are swept. */
 export class AcmeChallenges {
   readonly #dependencies: IntegrationDependencies
   #timer: Timer | undefined
@@ -43,10 +36,15 @@ export class AcmeChallenges {
   }
 
   /**
-   * Adds a value, for a client of this protocol. `keep`: how many of the values that the caller added this way stay, the
-   * newest; default: all. Idempotent.
+   * Adds a value. Idempotent. `keep`: how many values of the caller stay, the newest; default: all. Clients of one
+   * `protocol` do not know of the values of another.
    */
-  async present(host: HostName, value: string, context: WriteContext, { protocol, keep }: Setting) {
+  async present(
+    host: HostName,
+    value: string,
+    context: WriteContext,
+    { protocol, keep }: { protocol: string; keep?: number },
+  ) {
     requireRrsetWrites(context.caller, [{ name: host.name, type: 'TXT' }])
     const { challenges: store, writer, clock } = this.#dependencies
     const { caller, requestId } = context
@@ -62,9 +60,8 @@ export class AcmeChallenges {
     const outdated = keep === undefined ? [] : await this.#outdated(challenge, keep)
     const isNew = await store.add(challenge)
     await this.#sweepDomain(host.domain, value)
-    const [present, absent] = [[toKey(challenge)], outdated.map(toKey)]
-    const edit = { kind: 'ensure', present, absent, defaultTtl: challengeTtl } as const
-    const { added } = await writer.write(host.domain, edit, context)
+    const edit = { present: [toKey(challenge)], absent: outdated.map(toKey), defaultTtl: 60 }
+    const { added } = await writer.write(host.domain, { kind: 'ensure', ...edit }, context)
     if (added.some((record) => isRecordOf(challenge, record))) await store.confirm(challenge)
     // The record was there before, so another author added it.
     else if (isNew) await store.removeUnconfirmed(challenge)
@@ -97,15 +94,15 @@ export class AcmeChallenges {
   }
 
   async #outdated(challenge: StoredChallenge, keep: number): Promise<StoredChallenge[]> {
-    const own = await Promise.all(
-      (await this.#dependencies.challenges.list(challenge)).map(async (each) =>
-        each.owner === challenge.owner && each.value !== challenge.value && (await this.#hasAdded(each))
-          ? each
-          : undefined,
-      ),
-    )
-    const others = own.filter((each) => each !== undefined)
-    return others.slice(0, Math.max(0, others.length - (keep - 1)))
+    const listed = await this.#dependencies.challenges.list(challenge)
+    const others = listed.filter(({ owner, value }) => owner === challenge.owner && value !== challenge.value)
+    const added = await this.#added(others)
+    return added.slice(0, Math.max(0, added.length - (keep - 1)))
+  }
+
+  async #added(challenges: StoredChallenge[]): Promise<StoredChallenge[]> {
+    const hasAdded = await Promise.all(challenges.map((each) => this.#hasAdded(each)))
+    return challenges.filter((_, index) => hasAdded[index])
   }
 
   // Where the client did not wait, or the process ended, the ledger tells what became of the request.
@@ -113,13 +110,13 @@ export class AcmeChallenges {
     if (challenge.isAdded) return true
     const { domain, createdAt, requestId } = challenge
     const filter = { domain, since: new Date(createdAt - maxSkewMs), sentOnly: true }
+    const isAdding = (change: StoredChange) =>
+      change.request_id === requestId &&
+      change.status === 'confirmed' &&
+      change.summary?.added.some((record) => isRecordOf(challenge, record))
     let after: number | undefined
     do {
       const page = await this.#dependencies.ledger.list(filter, { page: 1, page_size: 100, after })
-      const isAdding = (change: StoredChange) =>
-        change.request_id === requestId &&
-        change.status === 'confirmed' &&
-        change.summary?.added.some((record) => isRecordOf(challenge, record))
       if (page.changes.some(isAdding)) return true
       after = page.next
     } while (after !== undefined)
@@ -131,8 +128,7 @@ export class AcmeChallenges {
     const { zones, log } = this.#dependencies
     const expired = (await this.#expired()).filter((each) => each.domain === domain.name && each.value !== except)
     if (expired.length === 0) return
-    const isOwn = await Promise.all(expired.map((each) => this.#hasAdded(each)))
-    const own = expired.filter((_, index) => isOwn[index])
+    const own = await this.#added(expired)
     // A change that is still queued may add a record later: the next sweep looks again.
     if (own.length < expired.length && !(await zones.hasPending(domain)))
       await this.#forget(expired.filter((each) => !own.includes(each)))
@@ -164,11 +160,7 @@ export class AcmeChallenges {
   }
 }
 
-const toKey = ({ name, value }: { name: string; value: string }): RecordKey => ({
-  name,
-  type: 'TXT',
-  address: value,
-})
+const toKey = ({ name, value }: StoredChallenge): RecordKey => ({ name, type: 'TXT', address: value })
 
 const isRecordOf = ({ name, value }: StoredChallenge, record: HostRecord) =>
   record.name === name && record.type === 'TXT' && record.address === value

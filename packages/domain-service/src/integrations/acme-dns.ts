@@ -7,7 +7,7 @@ import { readDomain } from '../dns/domain-name.ts'
 import { validateName } from '../dns/record.ts'
 import type { Dependencies } from '../storage.ts'
 import type { AcmeChallenges } from './acme-challenges.ts'
-import { type HostName, locateHostName } from './host-name.ts'
+import { expectHostName, type HostName } from './host-name.ts'
 import { answerJsonError, anyCase, parseBody } from './json-protocol.ts'
 import { contextOf, writeRoute } from './retrying-writer.ts'
 
@@ -44,8 +44,7 @@ async function registerName(request: FastifyRequest, { domains, auth }: Dependen
   const { caller } = request
   if (caller.token) throw new HttpError(403, 'forbidden', 'An API token cannot register: log in')
   const { name, allowfrom } = parseBody(Registration, request.body)
-  const host = await locateHostName(name, { domains, caller })
-  if (!host) throw new HttpError(404, 'domain_not_found', `No domain of this account has ${name}`)
+  const host = await expectHostName(name, { domains, caller })
   const message = host.name.startsWith('*') ? 'must not be a wildcard' : validateName(host.name, host.domain.name)
   if (message) throw validationFailed([{ path: '/name', message }])
   const fulldomain = fqdnOf(host)

@@ -1,6 +1,6 @@
 import { allowsDomain, type Caller, requireRrsetWrites } from '@domains-and-files/auth'
 import { type App, HttpError, validationFailed } from '@domains-and-files/http'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import type { Domain } from '../dns/domain-name.ts'
 import type { EnsureEdit } from '../dns/edits/zone-edit.ts'
@@ -16,12 +16,11 @@ export function registerExternalDnsRoutes(scope: App, parts: IntegrationDependen
   const webhook = new ExternalDnsWebhook(parts)
   const base = '/integrations/external-dns'
   const read = { config: { access: 'viewer' }, schema: { hide: true } } as const
-  const negotiate = async (request: FastifyRequest, reply: FastifyReply) => {
+  const root = { ...read, config: { ...read.config, optionalSlash: true } } as const
+  scope.get(base, root, async (request, reply) => {
     const domains = await webhook.domainsOf(request.caller)
     return send(reply, { include: domains.map(({ name }) => name), exclude: [] })
-  }
-  scope.get(base, read, negotiate)
-  scope.get(`${base}/`, read, negotiate)
+  })
   scope.get(`${base}/records`, read, async (request, reply) => send(reply, await webhook.records(request.caller)))
   const write = { ...writeRoute, bodyLimit: maxChangesBytes }
   scope.post(`${base}/records`, write, async (request, reply) => {
@@ -55,8 +54,7 @@ class ExternalDnsWebhook {
   /** The domains to manage that the caller may see: of EXTERNAL_DNS_DOMAINS, or else of the account. */
   async domainsOf(caller: Caller): Promise<Domain[]> {
     const { domains, config } = this.#dependencies
-    const { externalDnsDomains: only } = config
-    const exact = only ?? caller.domains
+    const exact = config.externalDnsDomains ?? caller.domains
     const names = exact?.every((name) => !name.startsWith('*')) ? exact : await this.#listed(caller)
     const visible = names.filter((name) => allowsDomain(caller, name))
     const found = await Promise.all(visible.map((name) => domains.findZoneOf(name, (each) => each === name)))
@@ -64,21 +62,18 @@ class ExternalDnsWebhook {
   }
 
   async records(caller: Caller): Promise<Endpoint[]> {
-    const all = await this.domainsOf(caller)
-    const byAge = all.sort((a, b) => this.#ageOf(a) - this.#ageOf(b))
+    const readAt = ({ name }: Domain) => this.#readAt.get(name) ?? 0
+    const byAge = (await this.domainsOf(caller)).sort((a, b) => readAt(a) - readAt(b))
     const endpoints = await Promise.all(byAge.map((domain) => this.#recordsOf(domain).catch(noneIfUnmanaged)))
     return endpoints.flat()
   }
 
-  /**
-   * Carries a plan out, one write per domain.
-   * @throws {HttpError} 5xx unless every domain is done; 4xx only for what can never succeed, since external-dns stops then.
-   */
+  /** One write per domain. @throws {HttpError} 4xx only for what can never succeed: external-dns ends at it. */
   async apply(changes: Changes, context: WriteContext) {
     const { writer } = this.#dependencies
     const edits = await this.#editsOf(changes, context.caller)
     const ends = await Promise.allSettled(
-      [...edits.values()].map(({ domain, edit, pointers }) =>
+      edits.map(({ domain, edit, pointers }) =>
         // external-dns repeats its plan until all of it is done: the finished part must not cost calls.
         writer.writeUnlessDone(domain, edit, context).catch(moveFaults((index, field) => pointers[index]?.(field))),
       ),
@@ -90,22 +85,19 @@ class ExternalDnsWebhook {
 
   async #editsOf(changes: Changes, caller: Caller) {
     const edits = new Map<string, DomainEdit>()
-    const collect = async (key: keyof Changes, list: 'present' | 'absent') => {
+    for (const key of ['delete', 'updateOld', 'create', 'updateNew'] as const)
       for (const [at, endpoint] of changes[key].entries()) {
         const pointer = `/${key}/${at}`
         const { domain, name } = await this.#locate(endpoint, { caller, pointer })
-        const known = edits.get(domain.name) ?? newEdit(domain)
+        const { edit, pointers } = edits.getOrInsertComputed(domain.name, () => newEdit(domain))
         const records = toRecords(endpoint, name)
-        known.edit[list].push(...records)
-        if (list === 'present') known.pointers.push(...records.map(pointerTo(pointer)))
-        edits.set(domain.name, known)
+        if (key === 'delete' || key === 'updateOld') edit.absent.push(...records)
+        else {
+          edit.present.push(...records)
+          pointers.push(...records.map(pointerTo(pointer)))
+        }
       }
-    }
-    await collect('delete', 'absent')
-    await collect('updateOld', 'absent')
-    await collect('create', 'present')
-    await collect('updateNew', 'present')
-    return edits
+    return [...edits.values()]
   }
 
   async #locate(endpoint: Endpoint, { caller, pointer }: { caller: Caller; pointer: string }) {
@@ -113,12 +105,8 @@ class ExternalDnsWebhook {
     const { externalDnsDomains: only } = config
     const host = await locateHostName(endpoint.dnsName, { domains, caller })
     if (!host || (only && !only.includes(host.domain.name))) {
-      throw validationFailed([
-        {
-          path: `${pointer}/dnsName`,
-          message: `${endpoint.dnsName} is in none of the domains to manage`,
-        },
-      ])
+      const message = `${endpoint.dnsName} is in none of the domains to manage`
+      throw validationFailed([{ path: `${pointer}/dnsName`, message }])
     }
     requireRrsetWrites(caller, [{ name: host.name, type: endpoint.recordType }])
     return host
@@ -139,10 +127,6 @@ class ExternalDnsWebhook {
     )
     return domains.flatMap(({ name, uses_registrar_dns }) => (uses_registrar_dns === false ? [] : name))
   }
-
-  #ageOf({ name }: Domain): number {
-    return this.#readAt.get(name) ?? 0
-  }
 }
 
 interface DomainEdit {
@@ -152,11 +136,9 @@ interface DomainEdit {
   pointers: ((field: string) => string)[]
 }
 
-const newEdit = (domain: Domain): DomainEdit => ({
-  domain,
-  edit: { kind: 'ensure', present: [], absent: [] },
-  pointers: [],
-})
+const newEdit = (domain: Domain): DomainEdit => {
+  return { domain, edit: { kind: 'ensure', present: [], absent: [] }, pointers: [] }
+}
 
 // The records of an endpoint are its targets, in their order.
 const pointerTo = (endpoint: string) => (_record: unknown, index: number) => (field: string) => {
@@ -168,8 +150,7 @@ const maxDomains = 10_000
 
 // A domain that has moved to other nameservers, or away, must not stop the others: external-dns ends at a 4xx.
 function noneIfUnmanaged(error: unknown): Endpoint[] {
-  const isGone = error instanceof HttpError && unmanagedCodes.includes(error.code)
-  if (isGone) return []
+  if (error instanceof HttpError && unmanagedCodes.includes(error.code)) return []
   throw toRetryable(error)
 }
 
@@ -184,8 +165,6 @@ function toRetryable(error: unknown): unknown {
   if (!passes && ![409, 412, 429].includes(error.status)) return error
   return new HttpError(503, error.code, error.message, { cause: error })
 }
-
-// Endpoints, as records and as the registrar would store them.
 
 /** An endpoint of external-dns with all its fields, known here or not. */
 type Endpoint = z.infer<typeof Endpoint>
@@ -209,7 +188,6 @@ type Changes = z.infer<typeof Changes>
 /** Types that DNS has, too. */
 const endpointTypes = recordTypes.filter((type) => recordTypeOf(type).print)
 
-/** The endpoint of an RRset. */
 const toEndpoint = (rrset: Rrset, domain: string): Endpoint => ({
   dnsName: rrset.name === '@' ? domain : `${rrset.name}.${domain}`,
   targets: rrset.values,

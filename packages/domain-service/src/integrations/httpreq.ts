@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Dependencies } from '../storage.ts'
 import type { AcmeChallenges } from './acme-challenges.ts'
-import { type HostName, locateHostName } from './host-name.ts'
+import { expectHostName } from './host-name.ts'
 import { answerJsonError, anyCase, moveFaults, parseBody } from './json-protocol.ts'
 import { contextOf, writeRoute } from './retrying-writer.ts'
 
@@ -13,26 +13,17 @@ import { contextOf, writeRoute } from './retrying-writer.ts'
  * removes the TXT records of ACME DNS-01 challenges (RFC 8555, 8.4).
  */
 export function registerHttpreqRoutes(scope: App, challenges: AcmeChallenges, parts: Dependencies) {
-  const { domains } = parts
   const serve = (action: 'present' | 'cleanUp') => async (request: FastifyRequest) => {
     const context = contextOf(request, parts)
     const { fqdn, value } = readChallenge(request.body)
-    const host = await locateChallenge(fqdn, request)
+    const host = await expectHostName(fqdn, { ...parts, ...context })
+    // Only a token that names the record may use another name: clients follow CNAMEs, which may lead anywhere.
+    if (!/^_acme-challenge(?:\.|$)/.test(host.name) && !context.caller.records) throw notAChallenge(fqdn)
     await challenges[action](host, value, context, { protocol: 'httpreq' }).catch(
       moveFaults((_index, field) => (field === 'name' ? '/fqdn' : '/value')),
     )
     return echo(request.body, { fqdn, value })
   }
-
-  async function locateChallenge(fqdn: string, { caller }: FastifyRequest): Promise<HostName> {
-    const host = await locateHostName(fqdn, { domains, caller })
-    if (!host) throw new HttpError(404, 'domain_not_found', `No domain of this account has ${fqdn}`)
-    // Only a token that names the record may use another name: clients follow CNAMEs, which may lead anywhere.
-    const isChallenge = host.name === '_acme-challenge' || host.name.startsWith('_acme-challenge.')
-    if (!isChallenge && !caller.records) throw notAChallenge(fqdn)
-    return host
-  }
-
   const options = { ...writeRoute, errorHandler: answerJsonError() }
   scope.post('/integrations/acme/present', options, serve('present'))
   scope.post('/integrations/acme/cleanup', options, serve('cleanUp'))

@@ -18,7 +18,7 @@ export interface WriteContext {
   requestId: string
   /** When the request came, on the clock; default: now. */
   startedAt?: number
-  /** Counted from `startedAt`. Default: 25 s, since ACME clients and routers give up after 30 s. */
+  /** Counted from `startedAt`. Default: 25 s. */
   maxWaitMs?: number
 }
 
@@ -47,7 +47,9 @@ interface Effect {
 
 const nothing: Effect = { added: [], removed: [] }
 
-const retryAfterSeconds = 15
+/** ACME clients and routers give up after 30 s. */
+export const maxWaitMs = 25_000
+export const retryAfterSeconds = 15
 const pollMs = 500
 const maxDomains = 1_000
 const maxOfDomain = 100
@@ -91,8 +93,8 @@ export class RetryingWriter {
 
   async #inTime(context: WriteContext, carryOut: (isLate: () => boolean) => Promise<Effect>) {
     const { clock } = this.#options
-    const { maxWaitMs = 25_000, startedAt = clock.now() } = context
-    const leftMs = Math.max(0, startedAt + maxWaitMs - clock.now())
+    const { startedAt = clock.now() } = context
+    const leftMs = Math.max(0, startedAt + (context.maxWaitMs ?? maxWaitMs) - clock.now())
     let isLate = false
     const done = carryOut(() => isLate)
     try {

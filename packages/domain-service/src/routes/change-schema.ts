@@ -5,19 +5,14 @@ import { z } from 'zod'
 import { etagOf, recordsOf } from '../dns/zone.ts'
 import { type ChangeZones, changeStatuses, fromStoredProblem, type StoredChange } from '../ledger/ledger.ts'
 import { historyEntry, storedChange } from './openapi-examples.ts'
-import { HostRecord, visibleDetail, visibleRecords, visibleWarnings } from './zone/zone-schema.ts'
+import { Changes, visibleDetail, visibleRecords, visibleWarnings } from './zone/zone-schema.ts'
 
-const ChangeSummary = z
-  .object({
-    added: z.array(HostRecord),
-    removed: z.array(HostRecord),
-    kept: z.int().describe('records that the change left as they were'),
-    omitted: z
-      .object({ added: z.int(), removed: z.int() })
-      .optional()
-      .describe('in lists: records of large changes that are not shown; read the change itself'),
-  })
-  .meta({ id: 'ChangeSummary' })
+const ChangeSummary = Changes.extend({
+  omitted: z
+    .object({ added: z.int(), removed: z.int() })
+    .optional()
+    .describe('in lists: records of large changes that are not shown; read the change itself'),
+}).meta({ id: 'ChangeSummary' })
 
 const entry = {
   id: z.int(),
@@ -112,7 +107,6 @@ export const describeEntry = (change: StoredChange, reader: Reader) => ({
 /** A change of any domain, with its times. */
 export function describeChange(change: StoredChange, reader: Reader) {
   const common = describeCommon(change, reader)
-  const { status } = change
   return {
     ...common,
     domain: change.domain,
@@ -120,7 +114,7 @@ export function describeChange(change: StoredChange, reader: Reader) {
     sent_at: instantOf(change.sent_at) ?? null,
     ended_at: instantOf(change.ended_at) ?? null,
     changes: describeRecords(change, reader),
-    etag: status === 'proposed' && reader.zones ? etagOf(reader.zones.before) : undefined,
+    etag: change.status === 'proposed' && reader.zones ? etagOf(reader.zones.before) : undefined,
   }
 }
 
@@ -134,10 +128,7 @@ function describeRecords({ summary, domain }: StoredChange, { zones, caller }: R
   }
 }
 
-/** Tells when to look again at a change that has not ended. */
+/** Tells when to look again at a change that has not ended: a batch takes seconds, and waits for the registrar's limits. */
 export function setRetryAfter(reply: FastifyReply, { status }: StoredChange) {
-  if (status === 'queued' || status === 'sending') reply.header('retry-after', pollSeconds)
+  if (status === 'queued' || status === 'sending') reply.header('retry-after', 5)
 }
-
-/** A batch of several calls takes seconds, and waits for the registrar's limits. */
-const pollSeconds = 5

@@ -1,4 +1,4 @@
-import { allowsDomain, type Caller, onlyProposes, type Rights } from '@domains-and-files/auth'
+import { allowsDomain, type Caller, onlyProposes } from '@domains-and-files/auth'
 import type { EventSource } from '@domains-and-files/events'
 import {
   type App,
@@ -44,7 +44,7 @@ const held = operations({
 })
 
 const refusals = [changeNotFound(7), ownChange(), changeClosed(7, 'rejected')]
-const { location, 'retry-after': retryAfter } = accepted.headers
+const { 'preference-applied': _, ...headersOfQueued } = accepted.headers
 
 const routes = operations({
   shared: { access: 'editor', enforcesRecordLimits: true, tags: ['history'] },
@@ -87,7 +87,7 @@ const routes = operations({
     description:
       'For another person than its author, logged in. It is queued if it still adds and removes the records that were proposed. Else 409 `change_outdated` has what was `proposed` and the `changes` that it would make now, which the proposal then shows.',
     errors: [...domainFailures, ...refusals, changeOutdated()],
-    ...answers(202, 'The queued change', Change, { location, 'retry-after': retryAfter }),
+    ...answers(202, 'The queued change', Change, headersOfQueued),
   },
   rejectChange: {
     params: AtChange,
@@ -117,15 +117,11 @@ export function registerChangeRoutes(app: App, parts: Dependencies) {
   app.get(path, { ...routes.listChanges, serializerCompiler: uncheckedJson }, async (request, reply) => {
     const { page, page_size, after, since, ...filter } = request.query
     const { caller } = request
-    const seen = {
-      ...filter,
-      domains: caller.domains,
-      since: since === undefined ? undefined : new Date(since),
-    }
-    const { changes, total, next } = await ledger.list(seen, { page, page_size, after })
+    const seen = { ...filter, domains: caller.domains, since: since === undefined ? undefined : new Date(since) }
+    const { changes, ...found } = await ledger.list(seen, { page, page_size, after })
     return {
       changes: changes.map((change) => describeChange(change, { caller })),
-      ...pageOf(request, reply, { total, next }),
+      ...pageOf(request, reply, found),
     }
   })
   app.get(`${path}/:id`, routes.getChange, async ({ caller, params }, reply) => {
@@ -197,13 +193,13 @@ export const eventSource: EventSource = {
   types: [...changeEvents, ...domainEvents, ...registrarEvents],
   scope: 'domains',
   describe: (event, rights) => {
-    if (event.type.startsWith('domain.')) return describeDomain(event.data as DomainTold, rights) // As recorded.
     if (event.type.startsWith('registrar.')) return event.data as { registrar: string } // As recorded.
+    if (event.type.startsWith('domain.')) {
+      const { domain, ...days } = event.data as DomainTold // As recorded.
+      return allowsDomain(rights, domain.name) ? { ...withInstant(domain), ...days } : undefined
+    }
     const change = changeOf(event)
     return allowsDomain(rights, change.domain) ? describeChange(change, { caller: rights }) : undefined
   },
   example: { type: 'zone.changed', data: storedChange },
 }
-
-const describeDomain = ({ domain, ...days }: DomainTold, rights: Rights) =>
-  allowsDomain(rights, domain.name) ? { ...withInstant(domain), ...days } : undefined

@@ -12,7 +12,7 @@ import {
 import { z } from 'zod'
 import { toRecords, type Zone } from '../dns/zone.ts'
 import { changeNotFound, domainNotFound, revertConflict } from '../errors.ts'
-import type { ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
+import type { Ledger } from '../ledger/ledger.ts'
 import type { Dependencies } from '../storage.ts'
 import { describeEntry, HistoryEntry } from './change-schema.ts'
 import * as examples from './openapi-examples.ts'
@@ -80,18 +80,15 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
   app.get(path, { ...reads.listHistory, serializerCompiler: uncheckedJson }, async (request, reply) => {
     const { caller } = request
     const filter = { domain: request.params.domain.name, sentOnly: true }
-    const { changes, total, next } = await ledger.list(filter, request.query)
+    const { changes, ...page } = await ledger.list(filter, request.query)
     return {
       history: changes.map((change) => describeEntry(change, { caller })),
-      ...pageOf(request, reply, { total, next }),
+      ...pageOf(request, reply, page),
     }
   })
   app.get(`${path}/:id`, reads.getHistoryEntry, async (request) => {
     const { change, zones } = await findEntry(ledger, request.params)
-    const describe = (zone: Zone) => ({
-      email_type: zone.emailType ?? null,
-      hosts: toRecords(zone),
-    })
+    const describe = (zone: Zone) => ({ email_type: zone.emailType ?? null, hosts: toRecords(zone) })
     return {
       ...describeEntry(change, { caller: request.caller, zones }),
       before: describe(zones.before),
@@ -102,8 +99,7 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
     requireNoFields(request.body)
     const past = await findEntry(ledger, request.params)
     const { emailType, rows } = past.zones[request.query.to]
-    const edit = { kind: 'restore', emailType, rows } as const
-    return writeZone(request, reply, { zones, edit }, describeWrite)
+    return writeZone(request, reply, { zones, edit: { kind: 'restore', emailType, rows } }, describeWrite)
   })
   app.post(`${path}/:id/revert`, writes.revertChange, async (request, reply) => {
     requireNoFields(request.body)
@@ -121,10 +117,7 @@ function requireNoFields(body: unknown) {
   if (error) throw validationFailed(toFaults(error))
 }
 
-async function findEntry(
-  ledger: Ledger,
-  { domain, id }: z.output<typeof AtEntry>,
-): Promise<{ change: StoredChange; zones: ChangeZones }> {
+async function findEntry(ledger: Ledger, { domain, id }: z.output<typeof AtEntry>) {
   const change = await ledger.find(id)
   const zones = await ledger.zonesOf(id)
   if (change?.domain !== domain.name || !change.sent_at || !zones) throw changeNotFound(id)

@@ -1,15 +1,23 @@
-import type { Caller } from '@domains-and-files/auth'
+import { allowsDomain } from '@domains-and-files/auth'
 import { type App, delay, HttpError, receiveBody, requestProblem } from '@domains-and-files/http'
-import { type Envelope, errors, Params, renderAnswer } from '@domains-and-files/registrar-sandbox/protocol'
+import {
+  type Element,
+  type Envelope,
+  element,
+  errors,
+  Params,
+  readListQuery,
+  renderAnswer,
+  results,
+} from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { registrarBusy } from '../../errors.ts'
-import type { IntegrationDependencies } from '../retrying-writer.ts'
-import { commandsOf } from './commands.ts'
+import { readDomain } from '../../dns/domain-name.ts'
+import { domainNotFound, registrarBusy } from '../../errors.ts'
+import { type RegistrarClient, ResponseCache } from '../../registrar/client.ts'
+import type { Element as RegistrarElement } from '../../registrar/responses.ts'
+import { contextOf, type IntegrationDependencies, maxWaitMs, retryAfterSeconds } from '../retrying-writer.ts'
+import { type DoorContext, readHosts, writeHosts, zoneOf } from './hosts.ts'
 
-const url = '/integrations/registrar/xml.response'
-const server = 'domain-service'
-const maxWaitMs = 25_000
-const retryAfterSeconds = 15
 // 150 texts of 2,500 characters, each byte percent-encoded.
 const maxFormBytes = 2 * 1024 * 1024
 // Several times those of a full zone.
@@ -23,13 +31,13 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
   const commands = commandsOf(parts.registrar)
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     const params = paramsOf(request)
-    const caller = await authenticate(params, request, parts)
+    request.principal = await parts.auth.apiTokens.verify(params.require('ApiKey', errors.keyRefused), request.ip)
     params.require('Command', errors.commandMissing)
     const command = commands.get(params.command)
     if (!command) throw commandUnknown()
     const { raw } = reply
     const isAwaited = () => !raw.writableEnded && !raw.destroyed
-    const context = { ...parts, caller, requestId: request.id, isAwaited }
+    const context = { ...parts, ...contextOf(request, parts), isAwaited }
     const running = command.run(params, context).catch((error: unknown) => {
       const isUnknown = error instanceof HttpError && error.code === 'domain_not_found'
       throw (isUnknown && command.unknown?.(params.domain ?? '')) || error
@@ -42,7 +50,7 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
   const envelopeOf = (request: FastifyRequest, { elapsedTime }: FastifyReply): Envelope => {
     const { command: requested } = paramsOf(request)
     const milliseconds = Math.round(elapsedTime)
-    return { command: commands.get(requested)?.name, requested, milliseconds, server }
+    return { command: commands.get(requested)?.name, requested, milliseconds, server: 'domain-service' }
   }
   const errorHandler = (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
     const refusal = error instanceof errors.ErrorResponse ? error : requestProblem(error, request)
@@ -60,8 +68,8 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
     scope.addContentTypeParser('*', async (request: FastifyRequest) => parseForm(String(await receiveBody(request))))
     scope.route({
       method: ['GET', 'POST'],
-      url,
-      // The credential is a parameter: `authenticate` reads it.
+      url: '/integrations/registrar/xml.response',
+      // The credential is a parameter, which the handler verifies.
       config: { access: 'public' },
       bodyLimit: maxFormBytes,
       schema: { hide: true },
@@ -82,16 +90,6 @@ function parseForm(text: string): URLSearchParams {
 // From the query and the form; a parameter of the form wins.
 const paramsOf = ({ url, body }: FastifyRequest) =>
   new Params(new URL(url, 'http://door').searchParams, body instanceof URLSearchParams ? body : [])
-
-async function authenticate(
-  params: Params,
-  request: FastifyRequest,
-  { auth }: IntegrationDependencies,
-): Promise<Caller> {
-  const caller = await auth.apiTokens.verify(params.require('ApiKey', errors.keyRefused), request.ip)
-  request.principal = caller
-  return caller
-}
 
 const commandUnknown = () =>
   new errors.ErrorResponse('1019102', 'This command is not available here, so nothing was sent')
@@ -116,3 +114,68 @@ const numbers = new Map([
   ['dns_not_managed', '2030288'],
   ['too_many_records', '3013288'],
 ])
+
+interface Command {
+  /** As the registrar spells it. */
+  name: string
+  /** @throws {ErrorResponse | HttpError} */
+  run: (params: Params, context: DoorContext) => Promise<Element[]>
+  /** The refusal for a domain that is not in the account, or hidden from the caller. */
+  unknown?: (domain: string) => Error
+}
+
+/** The commands by their names in lower case. */
+function commandsOf(registrar: RegistrarClient) {
+  const { getList, getHosts, setHosts } = results.unknownZone
+  const commands: Command[] = [
+    { name: 'namecheap.domains.getList', run: listDomains },
+    { name: 'namecheap.domains.getInfo', run: getInfo, unknown: results.unknownInfo },
+    { name: 'namecheap.domains.getTldList', run: tldReader(registrar) },
+    { name: 'namecheap.domains.dns.getList', run: getNameservers, unknown: getList },
+    { name: 'namecheap.domains.dns.getHosts', run: readHosts, unknown: getHosts },
+    { name: 'namecheap.domains.dns.setHosts', run: writeHosts, unknown: setHosts },
+  ]
+  return new Map(commands.map((command) => [command.name.toLowerCase(), command]))
+}
+
+async function listDomains(params: Params, { caller, domains }: DoorContext) {
+  const query = readListQuery(params)
+  const isVisible = caller.domains ? (name: string) => allowsDomain(caller, name) : undefined
+  const found = await domains.select(query, { isVisible, wantsFresh: false })
+  const { page, pageSize: size } = query
+  const listed = found.domains.map((entry) => ({ ...entry, user: caller.username }))
+  return results.listResult(listed, { total: found.total, page, size })
+}
+
+async function getInfo(params: Params, { caller, infos, registrar }: DoorContext) {
+  const name = params.require('DomainName', errors.domainMissing)
+  const domain = readDomain(name)
+  if (typeof domain === 'string' || !allowsDomain(caller, domain.name)) throw domainNotFound(name)
+  const { value } = await infos.read(domain.name, () => registrar.info(domain))
+  // No token sees the owner's mailbox; a token that is limited to some records does not see the number of all.
+  const hidden = caller.records ? ['EmailDetails', 'HostCount'] : ['EmailDetails']
+  return [toElement(value.element, hidden)]
+}
+
+function tldReader(registrar: RegistrarClient): Command['run'] {
+  const dayMs = 86_400_000
+  const options = { ...registrar.cacheOptions(dayMs), maxStaleMs: 30 * dayMs }
+  const cache = new ResponseCache<RegistrarElement>(options)
+  return async () => [toElement((await cache.read('', () => registrar.tlds())).value)]
+}
+
+/** An element of the registrar without the attributes and children of these names. */
+function toElement({ name, attributes, children, text }: RegistrarElement, hidden: string[] = []): Element {
+  const shown = Object.entries(attributes).filter(([key]) => !hidden.includes(key))
+  const content = children.filter((child) => !hidden.includes(child.name))
+  const inner = content.length > 0 ? content.map((child) => toElement(child, hidden)) : text
+  return element(name, Object.fromEntries(shown), inner)
+}
+
+async function getNameservers(params: Params, { caller, nameservers, registrar }: DoorContext) {
+  const domain = zoneOf(params, caller)
+  const { value } = await nameservers.read(domain.name, () => registrar.nameservers(domain))
+  const attributes = { Domain: domain.name, IsUsingOurDNS: value.uses_registrar_dns, IsPremiumDNS: false }
+  const names = value.nameservers.map(({ name }) => name)
+  return results.nameserversResult(attributes, names)
+}

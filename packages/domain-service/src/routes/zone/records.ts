@@ -45,11 +45,7 @@ const routes = operations({
     }),
     errors: [...examples.writeFailures, recordExists(examples.record)],
     ...eachAnswer({
-      201: {
-        description: 'The added record',
-        headers: { location, ...examples.zoneTag },
-        body: AddedAnswer,
-      },
+      201: { description: 'The added record', headers: { location, ...examples.zoneTag }, body: AddedAnswer },
       202: accepted,
     }),
     body: z

@@ -74,10 +74,7 @@ const NewRrset = z
   })
   .meta({ id: 'NewRrset', examples: [{ ttl: 300, values: ['192.0.2.10', '192.0.2.11'] }] })
 
-const WrittenRrset = Rrset.extend(outcomeFields).meta({
-  id: 'WrittenRrset',
-  examples: [exampleRrset],
-})
+const WrittenRrset = Rrset.extend(outcomeFields).meta({ id: 'WrittenRrset', examples: [exampleRrset] })
 
 const routes = operations({
   shared: { ...writing, enforcesRecordLimits: true, params: AtRrset },
@@ -87,11 +84,7 @@ const routes = operations({
     requestHeaders: { ...examples.writeHeaders, ...examples.createsOnly },
     ...eachAnswer({
       200: { description: 'The RRset as it now is', headers: examples.zoneTag, body: WrittenRrset },
-      201: {
-        description: 'The new RRset: there was none',
-        headers: examples.zoneTag,
-        body: WrittenRrset,
-      },
+      201: { description: 'The new RRset: there was none', headers: examples.zoneTag, body: WrittenRrset },
       202: accepted,
     }),
     body: NewRrset,
@@ -114,15 +107,13 @@ function rrsetOf({ params, body }: RequestOf<typeof routes.setRrset>): ZoneEdit 
 }
 
 // A body that was read elsewhere and sent to the wrong path would overwrite another RRset.
-function requireSameRrset(
-  body: { name?: string | undefined; type?: string | undefined },
-  { name, type }: { name: string; type: string },
-) {
-  const faults = [
-    ...(body.name === undefined || ownerOf(body.name) === ownerOf(name) ? [] : ['/name']),
-    ...(body.type === undefined || body.type.toUpperCase() === type ? [] : ['/type']),
+function requireSameRrset({ params, body }: RequestOf<typeof routes.setRrset>) {
+  const { name = params.name, type = params.type } = body
+  const paths = [
+    ...(ownerOf(name) === ownerOf(params.name) ? [] : ['/name']),
+    ...(type.toUpperCase() === params.type ? [] : ['/type']),
   ]
-  if (faults.length > 0) throw validationFailed(faults.map((path) => ({ path, message: 'differs from the path' })))
+  if (paths.length > 0) throw validationFailed(paths.map((path) => ({ path, message: 'differs from the path' })))
 }
 
 /** The routes of /api/domains/{domain}/dns/rrsets. */
@@ -149,7 +140,7 @@ export function registerRrsetRoutes(app: App, { zones }: Dependencies) {
   })
   app.put(path, takingRecords(routes.setRrset, rrsetOf), async (request, reply) => {
     const { name, type } = request.params
-    requireSameRrset(request.body, { name, type })
+    requireSameRrset(request)
     return writeZone(request, reply, { zones, edit: rrsetOf(request) }, (result, answering) => {
       const rrset = findRrset(result.zone, name, type) ?? findRrset(result.after, name, type)
       if (!rrset) throw new Error('the RRset is missing from the result')

@@ -2,7 +2,7 @@ import { domainToUnicode } from 'node:url'
 import { allowsDomain } from '@domains-and-files/auth'
 import { type App, answers, operations, Pagination, pageQuery, paginate, slices } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { HostRecord as Described } from '../../dns/record.ts'
+import type { RecordKey } from '../../dns/record.ts'
 import { toRecords } from '../../dns/zone.ts'
 import type { Dependencies } from '../../storage.ts'
 import { record, zone } from '../openapi-examples.ts'
@@ -73,7 +73,7 @@ export function registerRecordSearch(app: App, { domains, ledger }: Dependencies
   })
 }
 
-function hasWords({ name, type, address }: Described, domain: string, words: string[]): boolean {
+function hasWords({ name, type, address }: RecordKey, domain: string, words: string[]): boolean {
   const full = name === '@' ? domain : `${name}.${domain}`
   const unicode = full.includes('xn--') ? domainToUnicode(full) : ''
   const text = `${name} ${full} ${unicode} ${type} ${address}`.toLowerCase()

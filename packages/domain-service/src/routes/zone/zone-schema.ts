@@ -1,13 +1,12 @@
 import { type Caller, mayReadRrset, type Rights } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
+import type { NamedRrset } from '../../dns/record.ts'
 import { recordTypes } from '../../dns/record-types.ts'
 import { emailTypes, toRecords, type Zone } from '../../dns/zone.ts'
 import type { Warning } from '../../ledger/ledger.ts'
 import type { WriteResult } from '../../zones/batch/evaluate-write.ts'
 import { changes, zone as exampleZone, record } from '../openapi-examples.ts'
-
-// A zone and the outcome of a write, as JSON.
 
 export const HostRecord = z
   .object({
@@ -42,6 +41,7 @@ export const ZoneAnswer = z
   })
   .meta({ id: 'Zone', examples: [exampleZone] })
 
+const dry_run = z.literal(true).optional().describe('nothing was written')
 const verified = z
   .literal(false)
   .optional()
@@ -49,54 +49,41 @@ const verified = z
     'the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome',
   )
 
-export const WrittenAnswer = ZoneAnswer.extend({
-  dry_run: z.literal(true).optional().describe('nothing was written'),
-  verified,
-  changes: Changes,
-  warnings: z.array(z.string()).describe('what the write lost, and what to know of it'),
-}).meta({ id: 'WrittenZone', examples: [{ ...exampleZone, changes, warnings: [] }] })
+const warnings = z.array(z.string()).describe('what the write lost, and what to know of it')
 
-/** The fields beside the record or RRset in the response to a write of it. */
-export const outcomeFields = {
-  dry_run: z.literal(true).optional().describe('nothing was written'),
-  verified,
-  warnings: z.array(z.string()).optional().describe('what the write lost, and what to know of it'),
-}
-
-export const AddedAnswer = HostRecord.extend(outcomeFields).meta({
-  id: 'AddedRecord',
-  examples: [record],
+export const WrittenAnswer = ZoneAnswer.extend({ dry_run, verified, changes: Changes, warnings }).meta({
+  id: 'WrittenZone',
+  examples: [{ ...exampleZone, changes, warnings: [] }],
 })
 
+/** The fields beside the record or RRset in the response to a write of it. */
+export const outcomeFields = { dry_run, verified, warnings: warnings.optional() }
+
+export const AddedAnswer = HostRecord.extend(outcomeFields).meta({ id: 'AddedRecord', examples: [record] })
+
 /** A zone as JSON, without the records that the caller may not read. Callers who may read all share one object. */
-export function describeZone(zone: Zone, caller?: Caller): z.infer<typeof ZoneAnswer> {
-  const isLimited = caller !== undefined && isRecordLimited(caller)
-  const known = isLimited ? undefined : described.get(zone)
-  if (known) return known
+export function describeZone(zone: Zone, caller?: Rights) {
   const records = toRecords(zone)
-  const description = {
+  const describe = (hosts: typeof records): z.infer<typeof ZoneAnswer> => ({
     domain: zone.domain,
     uses_registrar_dns: zone.usesRegistrarDns,
     email_type: zone.emailType ?? null,
-    hosts: isLimited ? visibleRecords(records, caller) : records,
-  }
-  if (!isLimited) described.set(zone, description)
-  return description
+    hosts,
+  })
+  if (caller && isRecordLimited(caller)) return describe(visibleRecords(records, caller))
+  return described.getOrInsertComputed(zone, () => describe(records))
 }
 
-// A zone is immutable.
 const described = new WeakMap<Zone, z.infer<typeof ZoneAnswer>>()
 
 /**
  * A serializer for answers that are the same object each time: the JSON of a cached zone is made once. It checks no
  * schema: the type of the handler does.
  */
-export const serializeOnce = () => (answer: unknown) => {
-  if (typeof answer !== 'object' || answer === null) return JSON.stringify(answer)
-  const json = serialized.get(answer) ?? JSON.stringify(answer)
-  serialized.set(answer, json)
-  return json
-}
+export const serializeOnce = () => (answer: unknown) =>
+  typeof answer === 'object' && answer !== null
+    ? serialized.getOrInsertComputed(answer, JSON.stringify)
+    : JSON.stringify(answer)
 
 const serialized = new WeakMap<object, string>()
 
@@ -131,21 +118,16 @@ export function describePart<Part>(part: Part, { verified, warnings }: WriteResu
 // A token that is limited to some records learns nothing of the others.
 
 /** Whether this caller may not read all records of a zone. */
-export const isRecordLimited = ({ records, readsAll }: Rights) => records !== undefined && !readsAll
+const isRecordLimited = ({ records, readsAll }: Rights) => records !== undefined && !readsAll
 
-/** The records that the caller may read. */
-export const visibleRecords = <Named extends { name: string; type: string }>(
-  records: Named[],
-  caller: Rights,
-): Named[] => (isRecordLimited(caller) ? records.filter(({ name, type }) => mayReadRrset(caller, name, type)) : records)
+export const visibleRecords = <Named extends NamedRrset>(records: Named[], caller: Rights): Named[] =>
+  isRecordLimited(caller) ? records.filter(({ name, type }) => mayReadRrset(caller, name, type)) : records
 
 /** The texts of warnings, without those about records that the caller may not read. */
 export const visibleWarnings = (warnings: Warning[], caller: Rights): string[] =>
-  warnings.flatMap((warning) => {
-    if (typeof warning === 'string') return warning
-    const [visible] = visibleRecords([warning.rrset], caller)
-    return visible ? warning.text : []
-  })
+  warnings.flatMap((warning) =>
+    typeof warning === 'string' ? warning : visibleRecords([warning.rrset], caller).map(() => warning.text),
+  )
 
 /** The detail of a problem for this caller: some details name records, or quote the registrar, which gets all records. */
 export const visibleDetail = (code: string, detail: string, caller: Rights): string =>
