@@ -5,7 +5,7 @@ import { recordTypeOf, recordTypes } from './record-types.ts'
 /** Rows of other types (SRV made in the panel) can be read, not written. */
 export const isWritable = ({ type }: { type: string }) => recordTypes.includes(type.toUpperCase())
 
-/** A record's name, relative to its domain, and its type. */
+/** The name is relative to its domain. */
 export interface NamedRrset {
   name: string
   type: string

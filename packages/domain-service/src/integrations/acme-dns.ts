@@ -13,7 +13,8 @@ import { contextOf, writeRoute } from './retrying-writer.ts'
 
 /** The acme-dns protocol, which cert-manager, Caddy, lego and acme.sh speak. */
 export function registerAcmeDnsRoutes(scope: App, challenges: AcmeChallenges, parts: Dependencies) {
-  const update = { ...writeRoute, errorHandler: answerJsonError(wordOf) }
+  const errorHandler = answerJsonError(({ status, code }) => (status === 401 ? 'forbidden' : code))
+  const update = { ...writeRoute, errorHandler }
   scope.post('/integrations/acme-dns/update', update, async (request) => {
     const context = contextOf(request, parts)
     const { subdomain, txt } = parseBody(Update, request.body)
@@ -49,18 +50,15 @@ async function registerName(request: FastifyRequest, { domains, auth }: Dependen
   if (message) throw validationFailed([{ path: '/name', message }])
   const fulldomain = fqdnOf(host)
   const { text: password, token } = await auth.apiTokens.create(caller, {
-    name: tokenNameOf(fulldomain),
+    // Unique, since a name may be registered again.
+    name: `acme-dns ${fulldomain.slice(0, 80)} ${randomBytes(4).toString('hex')}`,
     domains: [host.domain.name],
     records: [{ name: host.name, types: ['TXT'] }],
     expires_in: hasRole(caller, 'admin') ? 0 : tenYears,
     ...(allowfrom.length > 0 ? { networks: allowfrom } : {}),
   })
-  const subdomain = subdomainOf(host)
-  return { username: token.id, password, fulldomain, subdomain, allowfrom }
+  return { username: token.id, password, fulldomain, subdomain: subdomainOf(host), allowfrom }
 }
-
-// Unique, since a name may be registered again.
-const tokenNameOf = (fulldomain: string) => `acme-dns ${fulldomain.slice(0, 80)} ${randomBytes(4).toString('hex')}`
 
 // Renewals would stop when the token expires; it may write one TXT name only, and dies with its owner.
 const tenYears = 10 * 365 * 86_400
@@ -84,5 +82,3 @@ const foreignSubdomain = () =>
   new HttpError(401, 'unauthorized', 'subdomain is not the one of this registration', {
     headers: { 'www-authenticate': 'Bearer realm="domain-service"' },
   })
-
-const wordOf = ({ status, code }: HttpError) => (status === 401 ? 'forbidden' : code)

@@ -41,11 +41,8 @@ function readChallenge(body: unknown) {
   const { domain, keyAuth, ...given } = parseBody(Challenge, body)
   const fqdn = given.fqdn ?? (domain && `_acme-challenge.${domain}.`)
   const value = given.value ?? (keyAuth && hash('sha256', keyAuth, 'base64url'))
-  const faults = [
-    ...(fqdn ? [] : [{ path: '/fqdn', message: 'is missing' }]),
-    ...(value ? [] : [{ path: '/value', message: 'is missing' }]),
-  ]
-  if (!fqdn || !value) throw validationFailed(faults)
+  const missing = [...(fqdn ? [] : ['/fqdn']), ...(value ? [] : ['/value'])]
+  if (!fqdn || !value) throw validationFailed(missing.map((path) => ({ path, message: 'is missing' })))
   return { fqdn, value }
 }
 

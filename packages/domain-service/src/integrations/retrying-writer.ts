@@ -59,11 +59,11 @@ const maxOfDomain = 100
  * the next attempt.
  */
 export class RetryingWriter {
-  readonly #options: Pick<Dependencies, 'zones' | 'ledger' | 'clock'>
+  readonly #options: Dependencies
   /** Queued changes by domain, newest first, so that repeats do not queue them again. */
   readonly #queued = new Map<string, { id: number; write: ChangeRequest }[]>()
 
-  constructor(options: Pick<Dependencies, 'zones' | 'ledger' | 'clock'>) {
+  constructor(options: Dependencies) {
     this.#options = options
   }
 

@@ -130,10 +130,6 @@ export const writeHeaders: Record<string, HeaderDoc> = {
   },
 }
 
-export const createsOnly: Record<string, HeaderDoc> = {
-  'if-none-match': { description: '`*`: 412 if there is such an RRset already', example: '*' },
-}
-
 export const takesNoneMatch: Record<string, HeaderDoc> = {
   'if-none-match': {
     description: 'The ETag of the zone that you have: 304 if it is still that',

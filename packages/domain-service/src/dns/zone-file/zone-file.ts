@@ -5,7 +5,7 @@ import { toRecords, type Zone } from '../zone.ts'
 import { decodeName, decodeText, type Entry, quoteText, readEntries, type Token } from './tokens.ts'
 
 /** What a zone file says: records with their line numbers, and what was skipped or adapted. */
-export interface ZoneFile {
+interface ZoneFile {
   records: RecordInput[]
   lines: number[]
   emailType: string | undefined
@@ -230,22 +230,22 @@ const sorted = (record: object | undefined) => Object.entries(record ?? {}).sort
 
 const marker = 'domain-service'
 
-/** What an annotation means; `fault` for one that is malformed. */
-export type Annotation = { emailType: string } | { record: RecordInput } | { fault: string }
+/** `fault`: the annotation is malformed. */
+type Annotation = { emailType: string } | { record: RecordInput } | { fault: string }
 
 /** Prints the email type as a comment; undefined for one that could not be read back. */
-export const annotateEmailType = (emailType: string) =>
+const annotateEmailType = (emailType: string) =>
   /^[A-Z0-9]{1,20}$/.test(emailType) ? `; ${marker} email-type ${emailType}` : undefined
 
 /** Prints a record of any kind as a comment, to the byte. */
-export function annotateRecord({ name, type, address, ttl, mx_pref }: RecordInput): string {
+function annotateRecord({ name, type, address, ttl, mx_pref }: RecordInput): string {
   const plain = /^[A-Za-z0-9@_*.-]+$/.test(name) ? name : quoteText(name)
   const words = [plain, ttl, type, quoteText(address), ...(mx_pref === undefined ? [] : [mx_pref])]
   return `; ${marker} record ${words.join(' ')}`
 }
 
 /** Reads a comment of a zone file; undefined where it is not an annotation. */
-export function readAnnotation(comment: string): Annotation | undefined {
+function readAnnotation(comment: string): Annotation | undefined {
   const [first, kind] = comment.trim().split(/[ \t]+/, 2)
   if (first !== marker) return undefined
   if (kind === 'email-type') return readEmailType(comment)

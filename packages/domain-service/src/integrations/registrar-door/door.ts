@@ -34,7 +34,7 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
     request.principal = await parts.auth.apiTokens.verify(params.require('ApiKey', errors.keyRefused), request.ip)
     params.require('Command', errors.commandMissing)
     const command = commands.get(params.command)
-    if (!command) throw commandUnknown()
+    if (!command) throw new errors.ErrorResponse('1019102', 'This command is not available here, so nothing was sent')
     const { raw } = reply
     const isAwaited = () => !raw.writableEnded && !raw.destroyed
     const context = { ...parts, ...contextOf(request, parts), isAwaited }
@@ -90,9 +90,6 @@ function parseForm(text: string): URLSearchParams {
 // From the query and the form; a parameter of the form wins.
 const paramsOf = ({ url, body }: FastifyRequest) =>
   new Params(new URL(url, 'http://door').searchParams, body instanceof URLSearchParams ? body : [])
-
-const commandUnknown = () =>
-  new errors.ErrorResponse('1019102', 'This command is not available here, so nothing was sent')
 
 const sendXml = (reply: FastifyReply, body: string) =>
   reply.code(200).type('text/xml; charset=utf-8').send(Buffer.from(body))

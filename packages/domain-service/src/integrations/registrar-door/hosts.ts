@@ -42,8 +42,7 @@ export async function readHosts(params: Params, { caller, zones, givenZones }: D
   if (hasRole(caller, 'editor')) await givenZones.add(to, { zone: knownOf(zone, caller), base: unlessSame })
   const spellings = spellingsOf(submitted, domain)
   const hosts = ownRows(zone, caller).map((row) => describeRow(row, domain.name, spellings))
-  const { emailType, usesRegistrarDns } = zone
-  const attributes = { Domain: domain.name, EmailType: emailType, IsUsingOurDNS: usesRegistrarDns }
+  const attributes = { Domain: domain.name, EmailType: zone.emailType, IsUsingOurDNS: zone.usesRegistrarDns }
   return results.hostsResult(attributes, hosts)
 }
 

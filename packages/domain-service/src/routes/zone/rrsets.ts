@@ -81,7 +81,10 @@ const routes = operations({
   setRrset: {
     summary: 'Set all records of one name and type',
     description: 'Idempotent: where the RRset is so already, nothing is written. What GET returns can be sent back.',
-    requestHeaders: { ...examples.writeHeaders, ...examples.createsOnly },
+    requestHeaders: {
+      ...examples.writeHeaders,
+      'if-none-match': { description: '`*`: 412 if there is such an RRset already', example: '*' },
+    },
     ...eachAnswer({
       200: { description: 'The RRset as it now is', headers: examples.zoneTag, body: WrittenRrset },
       201: { description: 'The new RRset: there was none', headers: examples.zoneTag, body: WrittenRrset },

@@ -14,8 +14,6 @@ import * as examples from '../openapi-examples.ts'
 import { editFaults } from './record-input.ts'
 import { type Answering, visibleError, WrittenAnswer } from './zone-schema.ts'
 
-// What requests of several routes have in common: the domain, freshness, and reading a zone.
-
 const domainOfText = z.string('must be given once').transform((text, context) => {
   const domain = readDomain(text)
   if (typeof domain !== 'string') return domain
@@ -216,8 +214,7 @@ function modeOf({ query, headers }: WriteRequest, caller: Caller) {
 // Rights first: another fault would reveal records that the token may not read. They are checked again on the live zone.
 function checkEdit(edit: ZoneEdit, { domain, caller, isAsync }: { domain: string; caller: Caller; isAsync: boolean }) {
   const zone = { domain, usesRegistrarDns: true, emailType: undefined, rows: [] }
-  const limits = caller.records
-  if (limits) requireWithinRecords(limits, namedRrsets(zone, edit))
+  if (caller.records) requireWithinRecords(caller.records, namedRrsets(zone, edit))
   // Against the live zone a batch reports more faults at once, but a queued change waits too long for that.
   const isEarly = edit.kind === 'batch' && (isAsync || (edit.isSingle && edit.add))
   const faults = isEarly ? editFaults(edit, domain) : []
