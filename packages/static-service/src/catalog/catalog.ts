@@ -4,7 +4,13 @@ import { parentOf } from '../files/file-path.ts'
 import { GroupCommit } from '../sqlite/worker-commits.ts'
 import { BackgroundChanges } from './background-changes.ts'
 import { nobody } from './changes/change-entry.ts'
-import { type CatalogCommand, type CatalogWrites, type Committed, catalogWrites } from './changes/change-groups.ts'
+import {
+  type CatalogCommand,
+  type CatalogWrites,
+  type Committed,
+  catalogWrites,
+  isAlone,
+} from './changes/change-groups.ts'
 import type { DirectoryChange } from './changes/directory-changes.ts'
 import type { DirectoryMove } from './changes/file-changes.ts'
 import type { CatalogOptions, Removed } from './changes/group.ts'
@@ -49,7 +55,7 @@ export abstract class Catalog {
       async (commands) => this.#report(commands, await commit(commands)),
       (error) => error instanceof DatabaseUnavailableError || (error instanceof HttpError && error.status === 503),
     )
-    this.writes = catalogWrites((command, size) => this.#commits.submit(command, size))
+    this.writes = catalogWrites((command) => this.#commits.submit(command, isAlone(command) ? 'large' : 'small'))
     this.#background = new BackgroundChanges({ database, history, writes: this.writes })
   }
 

@@ -34,13 +34,6 @@ export interface FileList {
   next?: SortedFile | undefined
 }
 
-export interface TreeQuery {
-  /** The directory to start at; the root is empty. */
-  prefix: string
-  /** Levels to open. */
-  depth: number
-}
-
 /** A total order of files that an index provides. */
 export interface Order {
   /** The first column that it sorts by. */

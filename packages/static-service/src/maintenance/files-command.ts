@@ -13,7 +13,7 @@ import {
 } from '@domains-and-files/persistence'
 import type { StoredEntry } from '../blobs/blob-store.ts'
 import { blobDatabaseFile, blobDatabaseName } from '../blobs/disk/small-blobs.ts'
-import { hashBlob, hashBytes } from '../blobs/stored-blob.ts'
+import { hashBlob, hashBytes, type StoredBlob } from '../blobs/stored-blob.ts'
 import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import type { CompressedCoding } from '../rfc9110/content-codings.ts'
@@ -43,11 +43,8 @@ export async function manageFiles(args: string[], line: CommandLine): Promise<nu
 
 function readArguments(args: string[]): { repair: boolean } | undefined {
   try {
-    const { values, positionals } = parseArgs({
-      args,
-      options: { repair: { type: 'boolean', default: false } },
-      allowPositionals: true,
-    })
+    const options = { repair: { type: 'boolean', default: false } } as const
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
     return positionals.join(' ') === 'check' ? values : undefined
   } catch {
     return undefined
@@ -66,7 +63,7 @@ function describe({ files, contents, bytes, damages, orphans }: Report, isRepair
   return lines.join('\n')
 }
 
-export interface Report {
+interface Report {
   files: number
   contents: number
   bytes: number
@@ -75,15 +72,10 @@ export interface Report {
   orphans: string[]
 }
 
-export interface CheckOptions {
+interface CheckOptions {
   /** Removes orphans and damaged compressed forms. No service may be using a data directory. */
   repair?: boolean
   progress?: Progress
-}
-
-interface Blob {
-  digest: string
-  size: number
 }
 
 /**
@@ -107,17 +99,13 @@ export async function check(env: NodeJS.ProcessEnv, options: CheckOptions = {}):
   return await checkStores(stores, options)
 }
 
-async function checkStores(
-  { catalog, blobs: store }: Stores,
-  { repair = false, progress }: CheckOptions,
-): Promise<Report> {
+async function checkStores({ catalog, blobs }: Stores, options: CheckOptions): Promise<Report> {
   const { totalFiles, storedSize, pastSize } = await catalog.totals()
   const report: Report = { files: totalFiles, contents: 0, bytes: 0, damages: [], orphans: [] }
-  report.damages.push(...(await store.findFaults().catch(throwExplained)))
+  report.damages.push(...(await blobs.findFaults().catch(throwExplained)))
   report.damages.push(...(await findMiscounts(catalog.database)))
-  progress?.begin('checked', { count: totalFiles, bytes: storedSize + pastSize })
-  const check = { catalog, store, report, repair, progress }
-  for (const prefix of prefixes) await checkShard(check, prefix).catch(throwExplained)
+  options.progress?.begin('checked', { count: totalFiles, bytes: storedSize + pastSize })
+  for (const prefix of prefixes) await checkShard({ ...options, catalog, blobs, report }, prefix).catch(throwExplained)
   return report
 }
 
@@ -130,11 +118,8 @@ function findStore(dataDir: string): string {
 // The first two hex digits of digests: a store is checked in 256 parts.
 const prefixes = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, '0'))
 
-interface Check extends Pick<Stores, 'catalog'> {
-  store: Stores['blobs']
+interface Check extends CheckOptions, Pick<Stores, 'catalog' | 'blobs'> {
   report: Report
-  repair: boolean
-  progress: Progress | undefined
 }
 
 async function checkShard(check: Check, prefix: string): Promise<void> {
@@ -149,14 +134,14 @@ async function checkShard(check: Check, prefix: string): Promise<void> {
   await checkEntries(check, prefix, new Set(known.map(({ digest }) => digest)))
 }
 
-async function checkBlob(check: Check, blob: Blob) {
-  const { store, repair } = check
+async function checkBlob(check: Check, blob: StoredBlob) {
+  const { blobs, repair } = check
   try {
     const fault = await findFault(check, blob)
     if (fault) await reportBlob(check, blob, `its content ${fault}`)
-    for (const coding of await store.forms(blob.digest)) {
+    for (const coding of await blobs.forms(blob.digest)) {
       if (!(await findFault(check, blob, coding).catch(whyUnreadable))) continue
-      if (repair) await store.dropForm(blob.digest, coding)
+      if (repair) await blobs.dropForm(blob.digest, coding)
       else await reportBlob(check, blob, `its ${coding} form is damaged`)
     }
   } catch (error) {
@@ -164,12 +149,8 @@ async function checkBlob(check: Check, blob: Blob) {
   }
 }
 
-async function findFault(
-  { store }: Check,
-  { digest, size }: Blob,
-  coding?: CompressedCoding,
-): Promise<string | undefined> {
-  await using blob = await store.open(digest, coding)
+async function findFault({ blobs }: Check, { digest, size }: StoredBlob, coding?: CompressedCoding) {
+  await using blob = await blobs.open(digest, coding)
   if (!blob) return coding ? undefined : 'is missing' // A form may have been removed meanwhile.
   const found = coding ? await hashBytes(await blob.read(0, blob.size), coding, size) : (await hashBlob(blob)).digest
   if (!coding && blob.size !== size) return `has ${blob.size} bytes instead of ${size}`
@@ -177,15 +158,14 @@ async function findFault(
 }
 
 // Reports only blobs that files or their past still refer to: a running service may have deleted the others.
-async function reportBlob({ catalog, report }: Check, { digest }: Blob, fault: string) {
+async function reportBlob({ catalog, report }: Check, { digest }: StoredBlob, fault: string) {
   const paths = await catalog.pathsOf(digest)
   report.damages.push(...paths.map((path) => ({ path, fault })))
 }
 
-async function checkEntries({ catalog, store, report, repair }: Check, prefix: string, known: Set<string>) {
-  const entries = await store.list(prefix).catch((error): StoredEntry[] => {
-    const fault = whyUnreadable(error)
-    report.damages.push({ path: `the blobs that begin with ${prefix}`, fault })
+async function checkEntries({ catalog, blobs, report, repair }: Check, prefix: string, known: Set<string>) {
+  const entries = await blobs.list(prefix).catch((error): StoredEntry[] => {
+    report.damages.push({ path: `the blobs that begin with ${prefix}`, fault: whyUnreadable(error) })
     return []
   })
   const orphans: StoredEntry[] = []
@@ -196,7 +176,7 @@ async function checkEntries({ catalog, store, report, repair }: Check, prefix: s
     if (!isUsed) orphans.push(entry)
   }
   report.orphans.push(...orphans.map(({ name }) => name))
-  if (repair && orphans.length > 0) await store.removeEntries(orphans)
+  if (repair && orphans.length > 0) await blobs.removeEntries(orphans)
 }
 
 /** @throws the error if the store is unavailable: that is no damage. */

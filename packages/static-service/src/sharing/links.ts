@@ -44,8 +44,7 @@ export class Links {
     const { lifetimeS, ...wanted } = request
     const token = randomBytes(16).toString('base64url')
     const createdAt = this.#now()
-    const expiresAt = createdAt + lifetimeS * 1000
-    const link = { id: randomUUID(), ...wanted, createdAt, expiresAt }
+    const link = { id: randomUUID(), ...wanted, createdAt, expiresAt: createdAt + lifetimeS * 1000 }
     await this.#database.transaction(async (transaction) => {
       await transaction.run(sql`delete from ${table} where expires_at <= ${createdAt} and used_up_at is null`)
       await transaction.run(sql`delete from ${downloads} where until <= ${createdAt}`)
@@ -56,7 +55,7 @@ export class Links {
       await transaction.run(sql`
         insert into ${table} (id, digest, path, name, maker, by_user, created_at, expires_at, downloads_left)
         values (${link.id}, ${digestOf(token)}, ${link.path}, ${link.name}, ${link.maker}, ${link.by}, ${createdAt},
-          ${expiresAt}, ${link.downloadsLeft})`)
+          ${link.expiresAt}, ${link.downloadsLeft})`)
     })
     return { link, token }
   }
@@ -138,11 +137,8 @@ export async function recordUsedUp({ transaction }: { transaction: SqlTransactio
     sql`select data from ${name('events')} where ${ofTypes([type])} and data in (${texts})`,
   )
   const ids = new Set(known.map(({ data }) => (JSON.parse(data) as Link).id)) // As stored below.
-  const added = links.filter(({ id }) => !ids.has(id))
-  await appendEvents(
-    transaction,
-    added.map((data) => ({ type, data })),
-  )
+  const added = links.filter(({ id }) => !ids.has(id)).map((data) => ({ type, data }))
+  await appendEvents(transaction, added)
 }
 
 const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')

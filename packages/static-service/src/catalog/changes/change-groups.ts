@@ -50,10 +50,9 @@ export type CatalogCommand = CommandOf<keyof Changes>
 
 type FileCommand = CommandOf<keyof typeof fileChanges>
 
-export function catalogWrites(submit: (command: CatalogCommand, size: 'small' | 'large') => Promise<unknown>) {
+export function catalogWrites(submit: (command: CatalogCommand) => Promise<unknown>) {
   const submits = Object.keys({ ...fileChanges, ...loneChanges }).map((name) => {
-    const size = name in loneChanges ? 'large' : 'small'
-    return [name, (input: unknown) => submit({ name, input } as CatalogCommand, size)]
+    return [name, (input: unknown) => submit({ name, input } as CatalogCommand)]
   })
   return Object.fromEntries(submits) as CatalogWrites
 }
@@ -91,12 +90,11 @@ export class ChangeGroups {
   #sliceFiles: number
 
   constructor(dependencies: ChangeDependencies) {
-    const { limits = sliceLimits, history = noHistory } = dependencies
-    const { keepDays, keepVersions } = history
     this.#dependencies = dependencies
-    this.#rules = { ...history, ...limits }
+    this.#rules = { ...noHistory, ...dependencies.history, ...sliceLimits, ...dependencies.limits }
+    const { keepDays, keepVersions, sliceFiles } = this.#rules
     this.#keeps = keepDays > 0 ? 'all' : keepVersions > 0 ? 'versions' : 'none'
-    this.#sliceFiles = limits.sliceFiles
+    this.#sliceFiles = sliceFiles
   }
 
   /** See `commitEach`. If it rejects, no command took effect, except possibly with `OutcomeUnknownError`. */
@@ -130,8 +128,8 @@ export class ChangeGroups {
         const [outcome] = await this.#transact([command], effects, 'none')
         return outcome ?? { error }
       } catch (again) {
-        if (!(again instanceof DatabaseFullError)) return { error: again }
-        if (name !== 'continue' || this.#sliceFiles === 1) return { error: again }
+        const isFull = again instanceof DatabaseFullError
+        if (!isFull || name !== 'continue' || this.#sliceFiles === 1) return { error: again }
         this.#sliceFiles = Math.ceil(this.#sliceFiles / 5)
       }
     }
@@ -184,7 +182,7 @@ async function applyAll(group: Group, commands: CatalogCommand[]): Promise<Outco
   const changes = commands as FileCommand[] // The queue groups no others.
   const digests = changes.flatMap(({ name, input }) => (name === 'put' ? input.files.map(({ digest }) => digest) : []))
   const table = await loadFiles(group, changes.flatMap(pathsOf), { digests, areNew: true })
-  const outcomes = changes.map((change): Outcome<unknown> => {
+  return changes.map((change): Outcome<unknown> => {
     const apply: (table: LoadedFiles, input: never) => unknown = fileChanges[change.name]
     try {
       return { value: apply(table, change.input as never) } // Each takes the input of its name.
@@ -194,7 +192,6 @@ async function applyAll(group: Group, commands: CatalogCommand[]): Promise<Outco
       return { error }
     }
   })
-  return outcomes
 }
 
 function pathsOf({ name, input }: FileCommand): string[] {

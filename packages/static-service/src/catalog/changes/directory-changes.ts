@@ -78,16 +78,15 @@ async function changeThese(group: Group, rows: StoredFile[], change: DirectoryCh
 }
 
 async function applyToThese(group: Group, rows: StoredFile[], { from, to, overwrite }: DirectoryChange) {
-  const move = (row: StoredFile, to: string) => ({
-    row,
-    file: { ...row, path: movedPath(row.path, { from, to }) },
-    overwrite,
-  })
-  const moving = to === null ? [] : rows.map((row) => move(row, to))
-  const paths = [...rows, ...moving.map(({ file }) => file)].map(({ path }) => path)
-  const table = await loadFiles(group, paths)
-  if (to === null) exchange(table, rows)
-  else relocate(table, moving)
+  const paths = rows.map(({ path }) => path)
+  if (to === null) {
+    const table = await loadFiles(group, paths)
+    exchange(table, rows)
+    return table
+  }
+  const moving = rows.map((row) => ({ row, file: { ...row, path: movedPath(row.path, { from, to }) }, overwrite }))
+  const table = await loadFiles(group, [...paths, ...moving.map(({ file }) => file.path)])
+  relocate(table, moving)
   return table
 }
 
@@ -116,9 +115,7 @@ export async function continueChange(group: Group, { id }: { id: number }): Prom
   if (!change) return { files: 0, bytesFreed: 0, isLast: true }
   const rows = await loadBelow(transaction, change.from, { limit, before: id })
   const isLast = rows.length < limit
-  if (!isLast) {
-    await transaction.run(sql`update ${name('unfinished_changes')} set touched_at = ${nowMs} where id = ${id}`)
-  }
+  await transaction.run(sql`update ${name('unfinished_changes')} set touched_at = ${nowMs} where id = ${id}`)
   group.table.recordedAs = id
   const [overwrite, cause] = [change.overwrite === 1, JSON.parse(change.cause)]
   const done = await changeThese(group, rows, { ...change, overwrite, cause })

@@ -10,15 +10,9 @@ import { exchange } from './file-changes.ts'
 import type { Group, Removed } from './group.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 
-const endedColumns = columns({
-  path: 'text',
-  changeId: 'bigint',
-  endedBy: 'bigint',
-  digest: 'text',
-  size: 'bigint',
-})
-
 /** The columns of a past file that pruning needs. */
+const endedColumns = columns({ path: 'text', changeId: 'bigint', endedBy: 'bigint', digest: 'text', size: 'bigint' })
+
 type PastRow = RowOf<typeof endedColumns>
 
 const keyRecords = recordsOf({ path: 'text', changeId: 'bigint' })
@@ -37,13 +31,10 @@ export async function prune(
   const some =
     need === undefined ? await readOldest(transaction, expired) : await readDroppable(transaction, need, { minSize })
   await drop(group, some)
-  const isDone = some.length < batchRows
   const { entryDays, keepDays } = rules
-  const isEnd =
-    need !== undefined ||
-    entryDays === 0 ||
-    (await removeEntries(transaction, timeBefore(Math.max(entryDays, keepDays))))
-  return { rows: some.length, isLast: isDone && isEnd }
+  const hasMore =
+    need === undefined && entryDays > 0 && (await removeEntries(transaction, timeBefore(Math.max(entryDays, keepDays))))
+  return { rows: some.length, isLast: some.length < batchRows && !hasMore }
 }
 
 /** Removes the oldest past that exceeds the quota together with current files. */
@@ -87,7 +78,6 @@ async function drop(group: Group, rows: PastRow[]): Promise<number> {
 const readOldest = (transaction: SqlTransaction, condition: Statement): Promise<PastRow[]> =>
   transaction.all<PastRow>(sql`${pastRows} past where ${condition} order by ended_at limit ${batchRows}`)
 
-/** All columns of a `PastRow`, without a condition. */
 const pastRows = sql`select ${selected(endedColumns)} from ${name('past_files')}`
 
 // Versions show the rows that their change left.
@@ -118,16 +108,16 @@ async function removePast(group: Group, rows: PastRow[]): Promise<number> {
   return pastSize - table.counts.pastSize
 }
 
-/** Whether no entry before this time is left. */
+/** Removes entries before this time; returns whether more are left. */
 async function removeEntries(transaction: SqlTransaction, time: string): Promise<boolean> {
   const old = await transaction.all<{ id: number }>(
     sql`select id from ${name('changes')} where at < ${time} order by id limit ${batchRows}`,
   )
   const last = old.at(-1)?.id
-  if (last === undefined) return true
+  if (last === undefined) return false
   await transaction.run(sql`delete from ${name('changed_files')} where change_id <= ${last}`)
   await transaction.run(sql`delete from ${name('changes')} where id <= ${last}`)
-  return old.length < batchRows
+  return old.length === batchRows
 }
 
 /**
@@ -142,18 +132,12 @@ export async function keepContents(
 ): Promise<void> {
   const { transaction, nowMs, rules, table } = group
   const { counts, missing, quota } = table
-  const paths = contents.map(({ digest }) => keptPath(digest, callerId))
   const endedAt = new Date(nowMs + (1 - rules.keepDays) * dayMs).toISOString()
-  await transaction.run(sql`update ${name('past_files')} set ended_at = ${endedAt}
-    where change_id = 0 and path ${among(paths)}`)
   const unseen = { changeId: 0, endedBy: 0, endedAt }
   const empty = { contentType: '', category: '', uploadedBy: '', createdAt: '', updatedAt: '' }
-  const rows = contents.map((content) => ({
-    ...content,
-    ...unseen,
-    ...empty,
-    path: keptPath(content.digest, callerId),
-  }))
+  const rows = contents.map((blob) => ({ ...blob, ...unseen, ...empty, path: keptPath(blob.digest, callerId) }))
+  await transaction.run(sql`update ${name('past_files')} set ended_at = ${endedAt}
+    where change_id = 0 and path ${among(rows.map(({ path }) => path))}`)
   await addPast(group, rows, { areNew: true })
   if (missing.size > 0) throw contentMissing()
   if (!isLimited) return

@@ -56,12 +56,9 @@ async function readReverted(transaction: SqlTransaction, id: number): Promise<Re
       where file.change_id = ${id} order by file.path`,
   )
   return rows.map(({ after, hadFile, ...row }) => {
-    const { path } = row
     const before = row.digest === null ? undefined : row
-    if ((hadFile !== null && !before) || (hadFile === null && after === null)) {
-      throw historyGone()
-    }
-    return { path, after: after && JSON.parse(after), before }
+    if (hadFile === null ? after === null : !before) throw historyGone()
+    return { path: row.path, after: after && JSON.parse(after), before }
   })
 }
 

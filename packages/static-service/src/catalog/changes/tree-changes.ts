@@ -51,22 +51,16 @@ export interface TreeChange extends TreeState {
  */
 export async function replaceTree(group: Group, wanted: TreeReplacement): Promise<TreeChange> {
   const { table, result } = await applyTree(group, wanted)
-  const { actor, directory, version, isDryRun } = wanted
+  const { actor, directory, version, isDryRun, source } = wanted
   if (isDryRun) return { ...result, files: result.files + result.added - result.removed }
-  const change = table.accept({
-    ...actor,
-    action: isPast(wanted.source) ? 'restore' : 'deploy',
-    prefix: `${directory}/`,
-    version: version?.version ?? null,
-  })
+  const action = 'from' in source && source.change !== undefined ? 'restore' : 'deploy'
+  const change = table.accept({ ...actor, action, prefix: `${directory}/`, version: version?.version ?? null })
   await writeChanges(group)
   // Recorded last: it refers to the change. Its name was checked before.
   if (version) await recordVersion(group, version)
   const { files, etag } = await readOpenedTree(group.transaction, directory)
   return { ...result, files, etag, change: change ?? null }
 }
-
-const isPast = (source: TreeSource) => 'from' in source && source.change !== undefined
 
 async function applyTree(group: Group, wanted: TreeReplacement) {
   const { transaction } = group
@@ -94,16 +88,13 @@ async function filesOf(
   if ('files' in source) return source.files
   const { from, change } = source
   if (change !== undefined) await requireKept(transaction, { directory: from, change })
-  const wanted = { directory: from, change, after: '', limit: maxFiles + 1 }
-  const rows = await filesAt(transaction, wanted)
+  const rows = await filesAt(transaction, { directory: from, change, after: '', limit: maxFiles + 1 })
   if (rows.length > maxFiles) throw tooManyFiles(from)
   if (rows.length === 0) throw errors.directoryNotFound(from)
-  const copy = (row: FileRow): NewFile => {
-    const path = readPath(movedPath(row.path, { from, to: directory }))
-    const { digest, size, contentType, category } = row
-    return { path, digest, size, contentType, category, uploadedBy: actor.by }
-  }
-  return rows.map(copy)
+  return rows.map(({ path, digest, size, contentType, category }) => {
+    const target = readPath(movedPath(path, { from, to: directory }))
+    return { path: target, digest, size, contentType, category, uploadedBy: actor.by }
+  })
 }
 
 const tooManyFiles = (directory: string) => errors.treeTooLarge(`MAX_TREE_FILES files below ${directory}/`)

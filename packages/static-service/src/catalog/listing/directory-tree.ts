@@ -1,5 +1,4 @@
 import { name, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import type { TreeQuery } from '../list-query.ts'
 import { among, jsonObject } from '../records.ts'
 
 /** Maximum nodes of a response. */
@@ -24,11 +23,14 @@ interface Branch {
 }
 
 /**
- * The directory at the prefix with everything below it, as JSON of the response. Breadth first; a directory that does
- * not fit whole stays unopened, except the first. Undefined when there is no such directory.
+ * A directory (the root is empty) and as many levels below it, as JSON of the response. Breadth first; a directory that
+ * does not fit whole stays unopened, except the first. Undefined when there is no such directory.
  */
-export function readTree(database: Sql, { prefix, depth }: TreeQuery): Promise<Uint8Array | undefined> {
-  return database.snapshot(async (transaction) => {
+export const readTree = (
+  database: Sql,
+  { prefix, depth }: { prefix: string; depth: number },
+): Promise<Uint8Array | undefined> =>
+  database.snapshot(async (transaction) => {
     const row = await transaction.get<DirectoryRow>(
       sql`select ${directoryColumns} from ${name('directories')} where path = ${prefix}`,
     )
@@ -37,7 +39,6 @@ export function readTree(database: Sql, { prefix, depth }: TreeQuery): Promise<U
     await openLevels(transaction, root, depth)
     return Buffer.from(`{"tree":${write(root)}}`)
   })
-}
 
 // In the order of a node's fields.
 const directoryColumns: Statement = sql`path, children, ${jsonObject({
@@ -48,20 +49,9 @@ const directoryColumns: Statement = sql`path, children, ${jsonObject({
   total_size: 'total_size',
 })} node`
 
-const fileNode = jsonObject({
-  name: 'name',
-  path: 'path',
-  type: "'file'",
-  size: 'size',
-  content_type: 'content_type',
-})
+const fileNode = jsonObject({ name: 'name', path: 'path', type: "'file'", size: 'size', content_type: 'content_type' })
 
-const toBranch = (row: DirectoryRow): Branch => ({
-  row,
-  directories: undefined,
-  files: '',
-  isTruncated: false,
-})
+const toBranch = (row: DirectoryRow): Branch => ({ row, directories: undefined, files: '', isTruncated: false })
 
 async function openLevels(transaction: SqlTransaction, root: Branch, depth: number) {
   let left = maxNodes - 1

@@ -33,20 +33,20 @@ type IndexedFile = SampledFile & { id: number }
 
 /** The distinct runs that stand for a text in the index: of three bytes, or itself if it is shorter. */
 export function runsOf(folded: string): string[] {
-  const bytes = Buffer.from(folded)
-  const length = Math.min(bytes.length, runLength)
+  const letters = lettersOf(folded)
+  const length = Math.min(letters.length, runLength)
   const runs = new Set<string>()
-  for (let at = 0; at + length <= bytes.length; at += 1) {
-    let run = ''
-    for (let of = at; of < at + length; of += 1) run += letters[bytes[of] ?? 0]
-    runs.add(run)
-  }
+  for (let at = 0; at + length <= letters.length; at += 1) runs.add(letters.slice(at, at + length))
   return [...runs]
 }
 
 const runLength = 3
 
-const letters = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(0x100 + byte))
+function lettersOf(text: string): string {
+  let letters = ''
+  for (const byte of Buffer.from(text)) letters += String.fromCharCode(0x100 + byte)
+  return letters
+}
 
 const storeBodies = insertInto('trigrams', { rowid: 'bigint', body: 'text' })
 
@@ -54,10 +54,7 @@ const storeBodies = insertInto('trigrams', { rowid: 'bigint', body: 'text' })
 // Its prefixes serve runs of one and two bytes.
 const fts5: SearchIndex = {
   async add(transaction, files) {
-    const rows = files.map(({ id, folded, category }) => ({
-      rowid: id,
-      body: `${bodyOf(folded)} ${category}`,
-    }))
+    const rows = files.map(({ id, folded, category }) => ({ rowid: id, body: `${bodyOf(folded)} ${category}` }))
     await storeBodies(transaction, rows)
   },
 
@@ -90,14 +87,9 @@ const fts5: SearchIndex = {
 
 // Runs with what is shorter at the end. Repeated ones take no room.
 function bodyOf(folded: string): string {
-  const bytes = Buffer.from(folded)
+  const letters = lettersOf(folded)
   let body = ''
-  for (let at = 0; at < bytes.length; at += 1) {
-    body += letters[bytes[at] ?? 0]
-    if (at + 1 < bytes.length) body += letters[bytes[at + 1] ?? 0]
-    if (at + 2 < bytes.length) body += letters[bytes[at + 2] ?? 0]
-    body += ' '
-  }
+  for (let at = 0; at < letters.length; at += 1) body += `${letters.slice(at, at + runLength)} `
   return body
 }
 

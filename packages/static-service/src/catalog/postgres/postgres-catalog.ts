@@ -1,10 +1,13 @@
 import { type Postgres, Probe } from '@domains-and-files/persistence'
+import { LRUCache } from 'lru-cache'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
 import { Catalog, type CatalogStatus, type RulesCheck } from '../catalog.ts'
 import { type CatalogCommand, ChangeGroups } from '../changes/change-groups.ts'
 import type { CatalogOptions } from '../changes/group.ts'
+import { schemaName } from '../migrations.ts'
 import { type CatalogReads, catalogReads, type Totals } from '../reads.ts'
-import { FileLookup } from './file-lookup.ts'
+import { columnsIn } from '../records.ts'
+import { type FileRow, fileColumns } from '../tables.ts'
 
 interface PostgresCatalogOptions extends CatalogOptions {
   /** Blob rows, which change in the transactions of the catalog. */
@@ -88,3 +91,125 @@ class PostgresCatalog extends Catalog {
     return this.#probe.close()
   }
 }
+
+interface KnownFile {
+  row: FileRow
+  revision: string
+}
+
+/** A row per existing file; `row` is null if the cached one is current. */
+interface Found {
+  path: string
+  revision: string
+  row: FileRow | null
+  /** Of the access rules. */
+  rulesVersion: number
+}
+
+/**
+ * Finds files by path. Look-ups of one event-loop iteration share a statement. Each reads PostgreSQL: the cache only
+ * saves sending and parsing unchanged rows. An unchanged file is the same object as before.
+ */
+class FileLookup {
+  readonly #postgres: Postgres
+  readonly #known = new LRUCache<string, KnownFile>({ max: maxKnown })
+  #waiting = new Map<string, PromiseWithResolvers<FileRow | undefined>>()
+  #running = 0
+  #isScheduled = false
+  #timer: NodeJS.Timeout | undefined
+  /** Set where files are served. */
+  checkRules: RulesCheck | undefined
+
+  constructor(postgres: Postgres) {
+    this.#postgres = postgres
+  }
+
+  find(path: string): Promise<FileRow | undefined> {
+    const known = this.#waiting.get(path)
+    if (known) return known.promise
+    const lookup = Promise.withResolvers<FileRow | undefined>()
+    this.#waiting.set(path, lookup)
+    this.#schedule()
+    return lookup.promise
+  }
+
+  /** Look-ups without a result yet. */
+  get waiting(): number {
+    return this.#waiting.size + this.#running
+  }
+
+  // A stalled statement must not block later look-ups: they would wait for its time limit.
+  #schedule() {
+    if (this.#running >= maxRunning) {
+      this.#timer ??= setTimeout(() => void this.#run(), slowMs)
+    } else if (!this.#isScheduled) {
+      this.#isScheduled = true
+      setImmediate(() => {
+        this.#isScheduled = false
+        void this.#run()
+      })
+    }
+  }
+
+  async #run() {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const lookups = this.#waiting
+    if (lookups.size === 0) return
+    this.#waiting = new Map()
+    this.#running += 1
+    try {
+      const rows = await this.#read([...lookups.keys()])
+      for (const [path, { resolve }] of lookups) resolve(rows.get(path))
+    } catch (error) {
+      for (const { reject } of lookups.values()) reject(error)
+    } finally {
+      this.#running -= 1
+      if (this.#waiting.size > 0) this.#schedule()
+    }
+  }
+
+  async #read(paths: string[]): Promise<Map<string, FileRow>> {
+    const known = paths.map((path) => this.#known.get(path))
+    const revisions = known.map((each) => each?.revision ?? '')
+    const found = await this.#postgres.query<Found & Record<string, unknown>>(
+      this.checkRules ? lookupWithRules : lookup,
+      [paths, revisions],
+    )
+    const [first] = found
+    if (first) await this.checkRules?.(first.rulesVersion)
+    const rows = new Map<string, FileRow>()
+    const before = new Map(paths.map((path, at) => [path, known[at]]))
+    for (const { path, revision, row } of found) {
+      const current = row ?? before.get(path)?.row
+      if (!current) throw new Error(`the row of ${path} is neither known nor sent`)
+      rows.set(path, current)
+      if (row) this.#known.set(path, { row, revision })
+    }
+    return rows
+  }
+}
+
+const maxKnown = 10_000
+
+// Two: while PostgreSQL works on one, the next is collected.
+const maxRunning = 2
+
+// Longer than a look-up takes.
+const slowMs = 50
+
+const fields = columnsIn(fileColumns).map(({ member, column }) => `'${member}', ${column}`)
+const rowJson = `json_build_object(${fields.join(', ')})`
+
+// The number of a change is not enough: a standby that is promoted without the last changes gives their numbers again.
+// Hashed, since each look-up sends it both ways; as text, since numbers of 64 bits are not exact in JavaScript.
+const revision = 'hashtextextended(updated_at || digest, change_id)::text'
+
+// Without a join: PostgreSQL plans it each time, which takes longer than the look-ups.
+const queryOf = (rulesVersion: string) => `
+  select path, ${rulesVersion} "rulesVersion", ${revision} "revision",
+    case when ${revision} <> ($2::text[])[array_position($1::text[], path)] then ${rowJson} end "row"
+  from ${schemaName}.files where path = any($1)`
+
+const lookup = queryOf('0')
+const lookupWithRules = queryOf(`(select version from ${schemaName}.access_version)`)
