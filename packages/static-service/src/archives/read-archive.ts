@@ -7,8 +7,6 @@ import { extract, type Header } from 'tar-stream'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
 import { invalidArchive, treeTooLarge } from '../errors.ts'
 
-type ArchiveType = 'tar' | 'gzip' | 'zstd' | 'zip'
-
 /** A member of an archive. Read its bytes before advancing to the next member. */
 export interface ArchiveEntry {
   /** Unchanged from the archive. */
@@ -42,7 +40,7 @@ export async function peek(body: AsyncIterable<Buffer>): Promise<Body> {
 }
 
 /** The type of an archive by its first bytes: tar, which has no signature, where they are of no other. */
-function archiveTypeOf(head: Buffer): ArchiveType {
+function archiveTypeOf(head: Buffer) {
   const magic = head.toString('latin1', 0, 4)
   if (magic.startsWith('\x1f\x8b')) return 'gzip'
   // A frame, or one to skip, which parallel compressors write first (RFC 8878, 3.1).

@@ -1,26 +1,14 @@
 import { eventTables } from '@domains-and-files/events'
-import {
-  insertRows,
-  name,
-  type Row,
-  readTables,
-  type SqlTable,
-  type SqlTransaction,
-  sql,
-  type Table,
-} from '@domains-and-files/persistence'
+import { insertRows, name, type Row, readTables, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import type { Group } from './changes/group.ts'
-import { rowOf } from './changes/loaded-files.ts'
 import { addPast } from './changes/past-rows.ts'
 import { loadFiles } from './changes/stored-rows.ts'
-import { insertInto, selected, toRow } from './records.ts'
+import { columnsIn, insertInto, type RowOf, selected } from './records.ts'
 import { type FileRow, fileColumns, pastColumns, type VersionRow, versionColumns } from './tables.ts'
 
-const eachFile = selected({ ...fileColumns, changeId: 'bigint' })
-
 /** The catalog tables of a backup, in the order of a restore. */
-const tables: SqlTable[] = [
-  { name: 'files', key: ['path'], columns: eachFile },
+const tables = [
+  { name: 'files', key: ['path'], columns: selected({ ...fileColumns, changeId: 'bigint' }) },
   { name: 'versions', key: ['id'], columns: selected(versionColumns) },
   { name: 'blobs', key: ['digest'], columns: sql`digest, size` },
   { name: 'past_files', key: ['path', 'change_id'] },
@@ -35,7 +23,7 @@ const tables: SqlTable[] = [
 export const restoredTables = tables.map((table) => table.name).filter((each) => each !== 'catalog')
 
 /** All rows of the catalog, in one snapshot. */
-export const readCatalog = (transaction: SqlTransaction): Table[] => readTables(transaction, tables)
+export const readCatalog = (transaction: SqlTransaction) => readTables(transaction, tables)
 
 /**
  * Inserts rows that `readCatalog` returned unchanged, and counts them. Keeps existing rows, so that an interrupted
@@ -46,27 +34,28 @@ export async function importRows(group: Group, { table, rows }: { table: string;
   // They are as `readCatalog` has read them.
   if (table === 'files') await importFiles(group, rows as unknown as ImportedFile[])
   else if (table === 'versions') await importVersions(transaction, rows as unknown as VersionRow[])
-  else if (table === 'past_files')
-    await addPast(
-      group,
-      rows.map((row) => toRow(pastColumns, row)),
-    )
+  else if (table === 'past_files') await addPast(group, rows.map(toPast))
   else if (table === 'catalog') for (const row of rows) await continueAfter(transaction, row)
   else await insertRows(transaction, table, rows)
 }
+
+// They are in backups as they are stored.
+const toPast = (row: Row) =>
+  Object.fromEntries(columnsIn(pastColumns).map(({ member, column }) => [member, row[column]])) as RowOf<
+    typeof pastColumns
+  >
 
 /** Backups from before the history existed have no `changeId`. */
 type ImportedFile = FileRow & { changeId?: number }
 
 async function importFiles(group: Group, rows: ImportedFile[]) {
   const paths = rows.map(({ path }) => path)
-  const digests = rows.map(({ digest }) => digest)
-  const table = await loadFiles(group, paths, { digests })
+  const table = await loadFiles(group, paths, { digests: rows.map(({ digest }) => digest) })
   const { dates } = table
   for (const { changeId = 1, ...row } of rows) {
     if (table.files.get(row.path)) continue
     if (table.isBlocked(row.path)) throw new Error(`${row.path} is a directory, or below a file`)
-    table.set(row.path, rowOf(row), changeId)
+    table.set(row.path, row, changeId)
     if (row.updatedAt > dates.latest) dates.latest = row.updatedAt
   }
   table.accept(undefined)

@@ -35,7 +35,7 @@ export class BackgroundChanges {
     void this.prune()
   }
 
-  /** Carries out a recorded change in slices; other changes may run between them. */
+  /** Carries out a recorded change; other changes may run between its slices. */
   carryOut(id: number): Promise<Removed> {
     const running = this.#inSlices.get(id) ?? this.#runSlices(id)
     this.#inSlices.set(id, running)

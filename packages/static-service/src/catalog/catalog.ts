@@ -129,7 +129,7 @@ export abstract class Catalog {
 
   protected abstract closeDatabase(): Promise<void>
 
-  /** Completes changes that an earlier process left, and prunes history. Not for maintenance commands. */
+  /** Completes changes that an earlier process left, and prunes history, from now on. */
   startBackground(): void {
     this.#background.start(this.isExclusive)
   }

@@ -1,4 +1,5 @@
 import { join, name, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import type { StoredBlob } from '../blobs/stored-blob.ts'
 import type { Category } from '../files/media-type.ts'
 import { keptPath } from './changes/past-rows.ts'
 import { listChanges, readChange, readStates } from './history/change-log.ts'
@@ -111,10 +112,8 @@ async function contentPrefixes(database: SqlTransaction): Promise<string[]> {
 }
 
 /** Blobs of current and past files whose digests begin with these hex digits. */
-function contents(database: SqlTransaction, prefix: string) {
-  return database.all<{ digest: string; size: number }>(
-    sql`select digest, size from ${name('blobs')} where digest between ${prefix} and ${`${prefix}g`}`,
-  )
+function contents(database: SqlTransaction, prefix: string): Promise<StoredBlob[]> {
+  return database.all(sql`select digest, size from ${name('blobs')} where digest between ${prefix} and ${`${prefix}g`}`)
 }
 
 /** A caller that names blobs. Limited to folders: it sees blobs of current and past files there, and those kept for it. */
@@ -130,7 +129,7 @@ async function contentSizes(
   database: SqlTransaction,
   { digests, id, folders }: ContentReader & { digests: string[] },
 ): Promise<Map<string, number>> {
-  const rows = await database.all<{ digest: string; size: number }>(
+  const rows = await database.all<StoredBlob>(
     sql`select digest, size from ${folders ? known(digests, { id, folders }) : name('blobs')}
       where digest ${among(digests)}`,
   )

@@ -1,13 +1,4 @@
-import {
-  dialect,
-  eachRow,
-  join,
-  name,
-  type Row,
-  type SqlTransaction,
-  type Statement,
-  sql,
-} from '@domains-and-files/persistence'
+import { dialect, eachRow, join, name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 
 // Sets of values in one bound value: statements keep their text, and stay prepared, whatever the number of rows.
 
@@ -81,7 +72,6 @@ export function orSet(key: string, columns: Columns, to = (column: string) => `e
 /** A statement has a time limit; each new file adds about a hundred entries to the search index. */
 const pieceSize = 1000
 
-/** Splits rows into pieces of at most `size`. */
 export function* pieces<Row>(rows: readonly Row[], size = pieceSize): Generator<Row[]> {
   for (let from = 0; from < rows.length; from += size) yield rows.slice(from, from + size)
 }
@@ -110,7 +100,7 @@ export interface Page<Row, Position> {
   rows: Row[]
   /** On all pages. */
   total: number
-  /** Pass as `after` for the next page; undefined: last page. */
+  /** `after` of the next page; undefined: there is none. */
   next: Position | undefined
 }
 
@@ -152,10 +142,6 @@ export function jsonObject(fields: Record<string, string>): Statement {
     postgres: sql`(select row_to_json(object)::text from (select ${columns}) object)`,
   })}`
 }
-
-/** A row that was read as it is stored. */
-export const toRow = <Of extends Columns>(columns: Of, row: Row) =>
-  Object.fromEntries(columnsIn(columns).map(({ member, column }) => [member, row[column]])) as RowOf<Of>
 
 /** A row with these columns as a JSON object. */
 export const jsonRow = (columns: Columns): Statement =>

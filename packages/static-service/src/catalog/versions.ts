@@ -50,7 +50,7 @@ export interface ListedVersion extends VersionRow {
   isTruncated: boolean
 }
 
-/** The page of versions after the first `skip`, newest first. */
+/** Versions, newest first. */
 export async function listVersions(
   database: SqlTransaction,
   { skip, take }: { skip: number; take: number },

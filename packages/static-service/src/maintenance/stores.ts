@@ -32,7 +32,7 @@ export interface SharedStores extends Stores {
  */
 export async function openFolder(dataDir: string, { isReadOnly = false } = {}): Promise<Stores> {
   await using opened = new AsyncDisposableStack()
-  const catalog = await openSqliteCatalog(dataDir, { isReadOnly, isCommand: true })
+  const catalog = await openSqliteCatalog(dataDir, { isReadOnly })
   opened.defer(() => catalog.close())
   const blobs = isReadOnly
     ? FolderBlobStore.openReader(dataDir)
@@ -51,11 +51,7 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
   const [database, s3] = [databaseConfig(settings), s3Config(settings, env)]
   if (!database || !s3) throw new DataDirError('Set DATABASE_URL and S3_BUCKET, both or neither.')
   await using opened = new AsyncDisposableStack()
-  const postgres = await Postgres.openForRestore({
-    ...database,
-    schema: schemaName,
-    migrations: sharedMigrations,
-  })
+  const postgres = await Postgres.openForRestore({ ...database, schema: schemaName, migrations: sharedMigrations })
   opened.defer(() => postgres.close())
   const bucket = await Bucket.open(s3)
   // Not DATA_DIR itself: a replica on this machine has its temporary files there.
@@ -72,10 +68,7 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
     onError: () => undefined, // Undiscarded objects expire.
   })
   opened.defer(() => blobs.close())
-  const catalog = await openPostgresCatalog(postgres, {
-    contents: blobs.commits,
-    isCommand: true,
-  })
+  const catalog = await openPostgresCatalog(postgres, { contents: blobs.commits })
   opened.defer(() => catalog.close())
   return Object.assign(opened.move(), { catalog, blobs, postgres })
 }

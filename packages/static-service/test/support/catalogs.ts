@@ -85,6 +85,7 @@ export async function openReplica(
   })
   onTestFinished(() => postgres.close())
   const catalog = await openPostgresCatalog(postgres, { ...options, contents })
+  catalog.startBackground()
   onTestFinished(() => catalog.close())
   return { catalog, postgres }
 }

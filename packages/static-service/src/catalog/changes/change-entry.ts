@@ -1,4 +1,4 @@
-/** The request that changes files, as its change entry names it. */
+/** The request that changes files. */
 export interface Actor {
   /** Username. */
   by: string

@@ -3,7 +3,6 @@ import { parentOf } from '../../files/file-path.ts'
 import type { BlobReferences, DirectoryCounts, FileRow, StoredFile } from '../tables.ts'
 import type { ChangeCause, ChangeEntry, RowChange } from './change-entry.ts'
 
-/** Counters of the catalog. */
 export interface CatalogCounts {
   /** Bytes of the distinct blobs of files. */
   storedSize: number
@@ -15,7 +14,6 @@ export interface CatalogCounts {
   lastChange: number
 }
 
-/** The effect of one change on files. */
 export interface FileChange {
   entry: ChangeEntry
   files: RowChange<StoredFile>[]
@@ -106,7 +104,7 @@ export class LoadedFiles {
   recordedAs: number | undefined
   /** Rows made by this change or an earlier one are kept when they end. */
   keptUpTo = -1
-  /** Counters as of the last `accept`. */
+  /** As of the last `accept`. */
   #accepted: CatalogCounts = this.counts
 
   constructor({ clock, quota = Number.POSITIVE_INFINITY }: { clock: string; quota?: number | undefined }) {
@@ -223,10 +221,10 @@ function entryOf(
   cause: ChangeCause,
   { id, at, files }: { id: number; at: string; files: RowChange<{ size: number }>[] },
 ): ChangeEntry {
-  const entry = { added: 0, replaced: 0, removed: 0 }
+  const counts = { added: 0, replaced: 0, removed: 0 }
   const bytes = { stored: 0, removed: 0 }
   for (const { before, after } of files) {
-    if (before || after) entry[after ? (before ? 'replaced' : 'added') : 'removed'] += 1
+    if (before || after) counts[after ? (before ? 'replaced' : 'added') : 'removed'] += 1
     bytes.stored += after?.size ?? 0
     bytes.removed += after ? 0 : (before?.size ?? 0)
   }
@@ -234,10 +232,10 @@ function entryOf(
     ...cause,
     prefix: cause.prefix ?? null,
     version: cause.version ?? null,
-    ...entry,
+    ...counts,
     id,
     at,
-    bytes: entry.added + entry.replaced > 0 ? bytes.stored : bytes.removed,
+    bytes: counts.added + counts.replaced > 0 ? bytes.stored : bytes.removed,
     paths: files.slice(0, maxPaths).map(({ key }) => key),
     isForgotten: false,
   }

@@ -6,7 +6,7 @@ import { changedColumns, entryColumns, type RecordedState } from '../tables.ts'
 // What requests did to files, newest first.
 
 /** `after`: changes before this one. */
-export interface ChangeQuery extends PageQuery<number> {
+interface ChangeQuery extends PageQuery<number> {
   /** Changes of a file below this directory; the root is empty. */
   prefix: string
   by?: string | undefined
@@ -93,17 +93,10 @@ function isWithin(folders: readonly string[] | undefined): Statement {
     where file.change_id = entry.id and not (${join([sql`1 = 0`, ...inside], ' or ')}))`
 }
 
-/** `after`: files after this path. */
-export interface ChangePageQuery extends PageQuery<string> {
-  id: number
-  /** As in `ChangeQuery`. */
-  within?: readonly string[] | undefined
-}
-
-/** A change and a page of its files, by path; undefined: no such change. */
+/** A change and a page of its files, by path; undefined: no such change. `after`: files after this path. */
 export async function readChange(
   database: SqlTransaction,
-  { id, within, ...query }: ChangePageQuery,
+  { id, within, ...query }: PageQuery<string> & Pick<ChangeQuery, 'within'> & { id: number },
 ): Promise<(Page<RecordedFile, string> & { change: ChangeEntry }) | undefined> {
   const change = await readEntry(database, id, isWithin(within))
   if (!change) return undefined

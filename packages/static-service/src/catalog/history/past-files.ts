@@ -9,7 +9,7 @@ import { type FileRow, fileRow, type RecordedState } from '../tables.ts'
 /** A file, or every file below a directory (the root is empty), as a change left them. */
 type PastScope = { change: number } & ({ path: string } | { directory: string })
 
-export interface FilesQuery {
+interface FilesQuery {
   /** The root is empty. */
   directory: string
   /** As this change left them; undefined: as they are now. */
@@ -145,16 +145,6 @@ const lastAt = (time: string) =>
   sql`select coalesce(max(id), (select min(id) - 1 from ${name('changes')}), 0) id from ${name('changes')}
     where at = (select max(at) from ${name('changes')} where at <= ${time})`
 
-/** `after`: files after this path. */
-export interface DiffQuery extends PageQuery<string> {
-  /** The root is empty. */
-  directory: string
-  /** The change that left one state. */
-  from: number
-  /** That of the other; undefined: it is the current one. */
-  to: number | undefined
-}
-
 /** A path with different contents; null: no file. */
 export interface DiffFile {
   path: string
@@ -163,13 +153,15 @@ export interface DiffFile {
 }
 
 /**
- * Differences below a directory between two states, by path. Reads only rows that began or ended in between.
+ * Differences below a directory between the states that two changes left, by path; `to` undefined: the current one;
+ * `after`: files after this path. Reads only rows that began or ended in between.
  * @throws {HttpError} as `requireKept`.
  */
 export async function readDiff(
   database: SqlTransaction,
-  { directory, from, to = latest, ...query }: DiffQuery,
+  query: PageQuery<string> & { directory: string; from: number; to: number | undefined },
 ): Promise<Page<DiffFile, string>> {
+  const { directory, from, to = latest } = query
   for (const change of [from, to]) if (change !== latest) await requireKept(database, { directory, change })
   const [first, last] = [Math.min(from, to), Math.max(from, to)]
   const [older, newer] = from > to ? ['after', 'before'] : ['before', 'after']
@@ -191,9 +183,8 @@ export async function readDiff(
     all,
     positionOf: ({ path }) => path,
   })
-  const rows = found.rows.map(({ path, before, after }) => {
-    return { path, before: before && JSON.parse(before), after: after && JSON.parse(after) }
-  })
+  const parse = (state: string | null) => state && JSON.parse(state)
+  const rows = found.rows.map(({ path, before, after }) => ({ path, before: parse(before), after: parse(after) }))
   return { ...found, rows }
 }
 
@@ -201,7 +192,6 @@ type DiffRow = Record<'before' | 'after', string | null> & { path: string }
 
 const latest = Number.MAX_SAFE_INTEGER
 
-/** Identifies the state of a tree. */
 export interface TreeState {
   files: number
   /** Strong entity tag over all names and digests: the same for every form of the tree. */
@@ -217,14 +207,13 @@ export interface TreeFile {
   updatedAt: string
 }
 
-/** A tree as it was at one moment. */
 export interface OpenedTree extends TreeState {
   /** The first 20,000 files; `readTreePages` has the rest. */
   first: TreeFile[]
 }
 
 /** `after`: files after this name; empty: from the first. */
-export type TreePageQuery = Omit<FilesQuery, 'limit'>
+type TreePageQuery = Omit<FilesQuery, 'limit'>
 
 /** Files below a directory, in the order of the bytes of their names, at most `pageFiles`. */
 export async function readTreePage(
@@ -232,11 +221,8 @@ export async function readTreePage(
   { directory, after, change }: TreePageQuery,
 ): Promise<TreeFile[]> {
   const start = directory === '' ? '' : `${directory}/`
-  const page = { directory, change, after: start + after, limit: pageFiles }
-  const rows = await filesAt(transaction, page)
-  return rows.map(({ path, digest, size, updatedAt }) => {
-    return { name: path.slice(start.length), digest, size, updatedAt }
-  })
+  const rows = await filesAt(transaction, { directory, change, after: start + after, limit: pageFiles })
+  return rows.map(({ path, digest, size, updatedAt }) => ({ name: path.slice(start.length), digest, size, updatedAt }))
 }
 
 /** All pages of a tree, from after a name. */

@@ -9,23 +9,16 @@ import { type CatalogReads, catalogReads, type Totals } from '../reads.ts'
 import { columnsIn } from '../records.ts'
 import { type FileRow, fileColumns } from '../tables.ts'
 
-interface PostgresCatalogOptions extends CatalogOptions {
-  /** Blob rows, which change in the transactions of the catalog. */
-  contents: ContentTransaction
-  isCommand?: boolean
-}
-
 /**
  * The catalog in PostgreSQL, for any number of processes. The schema must have `catalogMigrations`. The caller closes
  * `postgres` after the catalog.
  */
 export async function openPostgresCatalog(
   postgres: Postgres,
-  { isCommand = false, ...options }: PostgresCatalogOptions,
+  options: CatalogOptions & { contents: ContentTransaction },
 ): Promise<Catalog> {
   const catalog = new PostgresCatalog(postgres, options)
   await catalog.readTotals()
-  if (!isCommand) catalog.startBackground()
   return catalog
 }
 
@@ -41,7 +34,7 @@ class PostgresCatalog extends Catalog {
   #totalsReads = 0
   #shownRead = 0
 
-  constructor(postgres: Postgres, options: PostgresCatalogOptions) {
+  constructor(postgres: Postgres, options: Parameters<typeof openPostgresCatalog>[1]) {
     super(postgres, options, (commands) => this.#commit(commands))
     this.#postgres = postgres
     this.#groups = new ChangeGroups({ sql: postgres, ...options })

@@ -8,24 +8,15 @@ import { databaseFile, openDatabase } from './open-sqlite.ts'
 import type { ReadWorkerMethods } from './read-worker.ts'
 import type { WriteWorkerMethods } from './write-worker.ts'
 
-interface SqliteCatalogOptions extends CatalogOptions {
-  /** For maintenance beside a service: the database exists, and nothing is changed. */
-  isReadOnly?: boolean
-  /** No background work. */
-  isCommand?: boolean
-}
-
-/** The catalog in a data folder, which must exist. */
+/** The catalog in a data folder, which must exist. `isReadOnly`: the database must exist, too. */
 export async function openSqliteCatalog(
   dataDir: string,
-  { isReadOnly = false, isCommand = isReadOnly, ...options }: SqliteCatalogOptions = {},
+  { isReadOnly = false, ...options }: CatalogOptions & { isReadOnly?: boolean } = {},
 ): Promise<Catalog> {
   const file = databaseFile(dataDir)
   // Migrates here: the writer thread starts with the first change only.
   const database = isReadOnly ? new SqliteSql({ file, isReadOnly }) : openDatabase(file)
-  const catalog = new SqliteCatalog(database, { file, options })
-  if (!isCommand) catalog.startBackground()
-  return catalog
+  return new SqliteCatalog(database, { file, options })
 }
 
 /** Look-ups run on the event loop; writes and most reads of many rows in worker threads. */

@@ -227,6 +227,7 @@ test.each([
   const outcome = await stopAmid(first, () => change(first))
 
   const second = await openSqliteCatalog(folder, { limits })
+  second.startBackground()
   onTestFinished(() => second.close())
 
   expect(outcome).toBe('the database is not available')
