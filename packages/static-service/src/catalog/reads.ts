@@ -87,16 +87,14 @@ function readUsage(database: Sql, directory: string): Promise<Totals & { categor
     const categories = await transaction.all<CategoryCount>(sql`
       select category, count(*) "fileCount", sum(size) "totalSize" ${inside}
       group by category order by "fileCount" desc, category`)
-    const stored = await transaction.get<{ bytes: number }>(sql`
-      select coalesce(sum(size), 0) bytes from (select distinct digest, size ${inside}) blob`)
-    const past = await transaction.get<{ bytes: number }>(sql`
-      select coalesce(sum(size), 0) bytes from ${name('blobs')} where refs = 0 and digest in (
-        select digest from ${name('past_files')} where ${below(directory)})`)
+    const sizes = await transaction.get<Pick<Totals, 'storedSize' | 'pastSize'>>(sql`select
+      (select coalesce(sum(size), 0) from (select distinct digest, size ${inside}) blob) "storedSize",
+      (select coalesce(sum(size), 0) from ${name('blobs')} where refs = 0 and digest in (
+        select digest from ${name('past_files')} where ${below(directory)})) "pastSize"`)
     return {
       ...totals,
+      ...sizes,
       categories,
-      storedSize: stored?.bytes ?? 0,
-      pastSize: past?.bytes ?? 0,
       totalFiles: categories.reduce((sum, { fileCount }) => sum + fileCount, 0),
       totalSize: categories.reduce((sum, { totalSize }) => sum + totalSize, 0),
     }
@@ -117,7 +115,7 @@ function contents(database: SqlTransaction, prefix: string): Promise<StoredBlob[
 }
 
 /** A caller that names blobs. Limited to folders: it sees blobs of current and past files there, and those kept for it. */
-export interface ContentReader {
+interface ContentReader {
   /** As `Caller.id`. */
   id: string
   /** Each ends in a slash; undefined: all. */
@@ -137,8 +135,8 @@ async function contentSizes(
 }
 
 // Contents of the caller's own: see `ContentReader`.
-function known(digests: string[], { id, folders }: Required<ContentReader>): Statement {
-  const inside = folders?.map((folder) => sql`(${below(folder.slice(0, -1))})`) ?? []
+function known(digests: string[], { id, folders }: { id: string; folders: readonly string[] }): Statement {
+  const inside = folders.map((folder) => sql`(${below(folder.slice(0, -1))})`)
   const isInside = sql`(${join([sql`1 = 0`, ...inside], ' or ')})`
   const kept = digests.map((digest) => keptPath(digest, id))
   const [files, past] = [name('files'), name('past_files')]

@@ -2,17 +2,12 @@ import { eventMigrations } from '@domains-and-files/events'
 import { SqliteSql } from '@domains-and-files/persistence'
 import { catalogMigrations } from '../migrations.ts'
 
-export const databaseName = 'static-service.sqlite'
-
 /** The catalog's file in a data folder. */
-export const databaseFile = (dataDir: string) => `${dataDir}/${databaseName}`
+export const databaseFile = (dataDir: string) => `${dataDir}/static-service.sqlite`
 
 /** The catalog's database, created and migrated where needed. */
 export function openDatabase(file: string): SqliteSql {
-  const sql = new SqliteSql({
-    file,
-    migrations: { catalog: catalogMigrations, ...eventMigrations },
-  })
+  const sql = new SqliteSql({ file, migrations: { catalog: catalogMigrations, ...eventMigrations } })
   tuneWriter(sql)
   return sql
 }

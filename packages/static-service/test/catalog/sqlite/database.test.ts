@@ -1,12 +1,11 @@
 import { statSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { databaseFile, databaseName, openDatabase } from '../../../src/catalog/sqlite/open-sqlite.ts'
+import { databaseFile, openDatabase } from '../../../src/catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from '../../../src/catalog/sqlite/sqlite-catalog.ts'
 import { makeFolder, putPaths } from '../../support/catalogs.ts'
 
 test('every commit waits for the disk, also after reopening', async () => {
-  const file = join(makeFolder(), databaseName)
+  const file = databaseFile(makeFolder())
   await openDatabase(file).close()
 
   const again = openDatabase(file)
@@ -17,7 +16,7 @@ test('every commit waits for the disk, also after reopening', async () => {
 })
 
 test('a database of a newer version is left alone', async () => {
-  const file = join(makeFolder(), databaseName)
+  const file = databaseFile(makeFolder())
   const sql = openDatabase(file)
   sql.database.exec('update migrations set applied = 99')
   await sql.close()
