@@ -37,10 +37,12 @@ export const rightsEnded = () =>
     'The author of this change may not make it any more: its user or API token was removed, or has fewer rights',
   )
 
-export function dnsNotManaged(domain: string) {
-  const detail = `${domain} uses other nameservers than the registrar's: its records are kept there`
-  return new HttpError(409, 'dns_not_managed', detail)
-}
+export const dnsNotManaged = (domain: string) =>
+  new HttpError(
+    409,
+    'dns_not_managed',
+    `${domain} uses other nameservers than the registrar's: its records are kept there`,
+  )
 
 export function recordExists(record: HostRecord) {
   const detail = `${record.name} ${record.type} ${record.address} is there already, as record ${record.id}`

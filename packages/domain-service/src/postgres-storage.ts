@@ -49,7 +49,12 @@ export async function openPostgresStorage(
   const replica = randomUUID()
   const budget = await SharedBudget.open(postgres, { account: accountName, replica })
   const quota = await CallQuota.open({ limits, budget, clock })
-  const leases = openLeases(postgres, { replica, log, ttlMs: timeoutMs + leaseMarginMs })
+  const leases = new Leases({
+    sql: postgres,
+    holder: replica,
+    ttlMs: timeoutMs + leaseMarginMs,
+    onError: (error) => log.warn({ err: error }, 'lease not renewed or released'),
+  })
   registerDatabaseMetrics(metrics, postgres)
   registerLeaseMetrics(metrics, leases)
   const awaited = new AwaitedChanges(postgres)
@@ -72,11 +77,6 @@ export async function openPostgresStorage(
       for (const each of [tasks, leases, awaited, postgres]) await each.close()
     },
   }
-}
-
-const openLeases = (postgres: Postgres, { replica, log, ttlMs }: { replica: string; log: Logger; ttlMs: number }) => {
-  const onError = (error: unknown) => log.warn({ err: error }, 'lease not renewed or released')
-  return new Leases({ sql: postgres, holder: replica, ttlMs, onError })
 }
 
 const tasksLease = 'background tasks'

@@ -67,7 +67,7 @@ async function openStorage(surroundings: Surroundings): Promise<Storage> {
 async function openRegistry(storage: Storage, { findCaller }: Auth, { config, log, clock, metrics }: Surroundings) {
   const { account, registrarTimeoutMs: timeoutMs, domainsTtlMs: ttlMs } = config
   const intervalMs = config.driftIntervalS * 1_000
-  const { ledger, quota } = storage
+  const { ledger, quota, isActive } = storage
   const onFailing = (isFailing: boolean) => {
     recordRegistrarEvent(storage.database, { registrar: account.registrar, isFailing }).catch((error) =>
       log.warn({ err: error }, 'event of the registrar not recorded'),
@@ -89,7 +89,6 @@ async function openRegistry(storage: Storage, { findCaller }: Auth, { config, lo
   const caching = registrar.cacheOptions(config.cacheTtlMs)
   const infos = new ResponseCache<DomainInfo>(caching)
   const nameservers = new ResponseCache<Nameservers>(caching)
-  const isActive = () => storage.isActive()
   const sweep = new ZoneSweep({ ledger, registrar, domains, intervalMs, isActive, clock, log })
   return { registrar, domains, infos, nameservers, zones, sweep }
 }

@@ -19,16 +19,12 @@ import type { Replicas } from './zones/zone-dependencies.ts'
 import type { ZoneSweep } from './zones/zone-watch.ts'
 import type { ZoneWriter } from './zones/zone-writer.ts'
 
-/** Stores that routes use. */
-export interface Stores {
+/** Where the service keeps its state, alone or together with other replicas. */
+export interface Storage {
   ledger: Ledger
   challenges: ChallengeStore
   givenZones: GivenZones
   hostUpdates: HostUpdates
-}
-
-/** Where the service keeps its state, alone or together with other replicas. */
-export interface Storage extends Stores {
   database: Sql
   /** The same database where replicas share it. */
   postgres?: Postgres
@@ -51,7 +47,9 @@ export interface Surroundings {
 }
 
 /** The parts of the service that routes are made of. */
-export interface Dependencies extends Surroundings, Stores {
+export interface Dependencies
+  extends Surroundings,
+    Pick<Storage, 'ledger' | 'challenges' | 'givenZones' | 'hostUpdates'> {
   auth: Auth
   registrar: RegistrarClient
   domains: DomainList

@@ -7,7 +7,6 @@ import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
 /** The registrar's largest page. */
 export const pageSize = 100
 
-/** What the list needs of the registrar. */
 export interface ListSource extends Pick<RegistrarClient, 'listDomains' | 'freshAgeMs'> {
   quota: Pick<RegistrarClient['quota'], 'waitMs'>
 }
@@ -86,9 +85,8 @@ export class ListReader {
     if (partial && partial.pages.length > (this.#pass?.pages.length ?? 0)) this.#announcePage()
     // A pass that could not be stored goes on in memory.
     if (partial || this.#pass?.id !== undefined) this.#pass = partial
-    const isNew = complete?.id !== undefined && complete.id > this.#lastId
-    if (!isNew) return undefined
-    this.#lastId = complete.id ?? 0
+    if (complete?.id === undefined || complete.id <= this.#lastId) return undefined
+    this.#lastId = complete.id
     return complete
   }
 

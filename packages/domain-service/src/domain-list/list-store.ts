@@ -73,11 +73,8 @@ export class DomainListStore {
   addPage(pass: ListPass): Promise<number> {
     const { startedAt, completedAt, total, hasChanged, pages: read } = pass
     return this.#sql.transaction(async (transaction) => {
-      const begun =
-        pass.id === undefined &&
-        (await transaction.get<{ id: number }>(sql`
-        insert into ${passes} (account, started_at) values (${this.account}, ${startedAt}) returning id`))
-      const id = (begun ? begun.id : pass.id) ?? 0
+      const begin = sql`insert into ${passes} (account, started_at) values (${this.account}, ${startedAt}) returning id`
+      const id = pass.id ?? (await transaction.get<{ id: number }>(begin))?.id ?? 0
       await transaction.run(sql`insert into ${pages} (pass, page, entries)
         values (${id}, ${read.length}, ${JSON.stringify(read.at(-1))})`)
       await transaction.run(sql`update ${passes} set total = ${total}, has_changed = ${hasChanged},
@@ -103,10 +100,8 @@ export class DomainListStore {
       const [latest] = rows
       if (!latest) return
       const told = rows.find((row) => row.told_at !== null)
-      const [entries, known] = [
-        await readEntries(transaction, latest.id),
-        told && (await readEntries(transaction, told.id)),
-      ]
+      const entries = await readEntries(transaction, latest.id)
+      const known = told && (await readEntries(transaction, told.id))
       const toldAt = told?.told_at ?? nowMs
       await transaction.run(sql`update ${passes} set told_at = ${Math.max(nowMs, toldAt)} where id = ${latest.id}`)
       await transaction.run(sql`delete from ${passes} where account = ${this.account} and id < ${latest.id}`)

@@ -9,7 +9,7 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import { insufficientStorage, ledgerUnavailable } from '../errors.ts'
+import { changeNotQueued, insufficientStorage, ledgerUnavailable } from '../errors.ts'
 import {
   type ChangeEffect,
   type ChangeOutcome,
@@ -108,12 +108,14 @@ export class Ledger extends ChangeHistory {
 
   /**
    * Cancels an asynchronous or a proposed change, and releases its idempotency key: a repeated request is carried out.
-   * @returns undefined where it is not queued any more.
+   * @throws 409 `change_not_queued` where it is not queued any more.
    */
-  cancel(id: number): Promise<StoredChange | undefined> {
+  cancel(id: number): Promise<StoredChange> {
     return this.sql.transaction(async (transaction) => {
       const cancelled = await cancelAll(transaction, sql`id = ${id} and is_async = 1`)
-      return cancelled > 0 ? readChange(transaction, id) : undefined
+      const change = await readChange(transaction, id)
+      if (cancelled === 0) throw changeNotQueued(id, change.status)
+      return change
     })
   }
 

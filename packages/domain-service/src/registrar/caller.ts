@@ -106,7 +106,6 @@ export class RegistrarCaller {
     }
   }
 
-  /** Refuses calls that wait for a slot; resolves when calls under way are answered. */
   async close(): Promise<void> {
     this.#options.quota.close()
     await (await this.#transport)?.close()

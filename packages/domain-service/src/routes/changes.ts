@@ -134,7 +134,7 @@ export function registerChangeRoutes(app: App, parts: Dependencies) {
     const change = await findVisible(ledger, params.id, caller)
     requireOwn(change, caller)
     if (change.status === 'proposed' && change.by !== caller.username) throw ownProposal()
-    return describeChange(await zones.queue.cancel(change.id), { caller })
+    return describeChange(await ledger.cancel(change.id), { caller })
   })
   app.post(`${path}/held/release`, held.releaseHeldChanges, async (request) => {
     const count = await ledger.endHold({ cancel: false, domains: request.caller.domains })

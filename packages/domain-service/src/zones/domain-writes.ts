@@ -55,7 +55,6 @@ export class DomainWrites {
     this.#options = options
   }
 
-  /** Writes whose clients wait. */
   get waiting(): number {
     return this.#clients.size + this.#accepting
   }

@@ -5,7 +5,7 @@ import { type Domain, readDomain } from '../dns/domain-name.ts'
 import { applyEdit } from '../dns/edits/apply-edit.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import type { Zone } from '../dns/zone.ts'
-import { changeNotFound, changeNotQueued, serviceStopping, tooManyWaiting } from '../errors.ts'
+import { serviceStopping, tooManyWaiting } from '../errors.ts'
 import type { ChangeRequest, StoredChange } from '../ledger/ledger.ts'
 import type { WriteResult } from './batch/evaluate-write.ts'
 import { DomainWrites } from './domain-writes.ts'
@@ -17,7 +17,7 @@ export const maxQueued = 1_000
 const maxQueuedLength = 96 * 1024 * 1024
 const maxTotalLength = 128 * 1024 * 1024
 
-/** Maximum domains whose asynchronous changes are carried out at once. */
+/** Domains whose asynchronous changes are carried out at once. */
 const maxActive = 8
 /** Asynchronous changes that arrive within this time share a batch: registrar quota is scarcer than latency. */
 const debounceMs = 500
@@ -85,22 +85,13 @@ export class WriteQueue {
     if (faults) throw faults
   }
 
-  /** @throws 404 for an unknown change, 409 for one that is not queued any more. */
-  async cancel(id: number): Promise<StoredChange> {
-    const { ledger } = this.#options
-    const cancelled = await ledger.cancel(id)
-    if (cancelled) return cancelled
-    const change = await ledger.find(id)
-    throw change ? changeNotQueued(id, change.status) : changeNotFound(id)
-  }
-
   /** Ends the pause of a queued change after a failed attempt. */
   async retryNow(id: number): Promise<void> {
     await this.#options.ledger.endPause(id)
     this.startQueued()
   }
 
-  /** Begins to carry out the asynchronous changes that can be carried out now. */
+  /** Begins to carry out asynchronous changes. */
   startQueued() {
     this.#startNext().catch((error: unknown) => {
       this.#options.log.error({ err: error }, 'queued changes not read')

@@ -48,7 +48,7 @@ export class ZoneChecks {
       const checked = new Map<string, number>()
       this.#checkedAt = checked
       for (const { name, sentAt, now } of unsettled) {
-        const checkedAt = known?.get(name) ?? Number.NEGATIVE_INFINITY
+        const checkedAt = known?.get(name) ?? -Infinity
         const times = checkAfter.map((factor) => sentAt + factor * timeoutMs)
         const isDue = !known || times.some((at) => checkedAt < at && at <= now)
         const domain = readDomain(name)
@@ -74,7 +74,6 @@ export class ZoneChecks {
 }
 
 interface SweepOptions extends Pick<ZoneDependencies, 'ledger' | 'registrar' | 'isActive' | 'clock' | 'log'> {
-  /** The domains to read. */
   domains: { readonly managed: string[] }
   /** Each zone is read once within this time; 0: none is. */
   intervalMs: number
@@ -116,7 +115,7 @@ export class ZoneSweep {
     const sightings = await ledger.knownZones.sightings()
     const times = domains.managed.map((name) => sightings.get(name)?.readAt ?? 0)
     const seen = times.filter((at) => at > clock.now() - intervalMs)
-    const oldest = times.reduce((least, at) => Math.min(least, at), Number.POSITIVE_INFINITY)
+    const oldest = times.reduce((least, at) => Math.min(least, at), Infinity)
     return {
       interval_s: intervalMs / 1_000,
       is_active: intervalMs > 0 && isActive(),

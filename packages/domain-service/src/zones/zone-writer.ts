@@ -21,10 +21,8 @@ interface Options extends Omit<ZoneDependencies, 'cache' | 'counts' | 'readCurre
 export class ZoneWriter {
   readonly #options: Options
   readonly #cache: ResponseCache<Zone>
-  /** Changes zones safely. */
   readonly queue: WriteQueue
   readonly #checks: ZoneChecks
-  /** The changes that another person has to approve. */
   readonly approvals: Approvals
   /** Resolves when all zones that were read are compared with the known ones. */
   #comparing = Promise.resolve()
@@ -84,7 +82,7 @@ export class ZoneWriter {
     return zone
   }
 
-  /** Compares a zone that was read with the known one, and records what was changed outside. */
+  /** Records what was changed outside. */
   async #compare(zone: Zone, readAt: number): Promise<void> {
     const { ledger, clock, log, driftIgnore } = this.#options
     const { domain } = zone

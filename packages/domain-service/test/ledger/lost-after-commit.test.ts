@@ -30,7 +30,7 @@ test('what is stored is answered as stored, though the database is lost right af
   const { change: another } = await approvals.propose(domain, write)
   const rejected = await losing(() => approvals.reject(another.id, 'no'))
   const queued = await losing(() => changes.add(domain, write))
-  const cancelled = await losing(() => changes.cancel(queued.id))
+  const cancelled = await losing(() => ledger.cancel(queued.id))
   await changes.close()
 
   expect([proposed, approved, rejected].map(({ change }) => change.status)).toEqual([

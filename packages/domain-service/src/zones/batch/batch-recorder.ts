@@ -58,7 +58,7 @@ const awayMs = 1_000
  */
 export class BatchRecorder {
   readonly #options: BatchOptions
-  #awayAt = Number.NEGATIVE_INFINITY
+  #awayAt = -Infinity
   /** Why the ledger lacks an outcome. */
   failure: unknown
   /** Writes of which nothing was done. */
@@ -130,7 +130,7 @@ export const factsOf = (
   removed: removed.length,
 })
 
-/** Nobody asks for it later: a power cut may undo it. */
+// Nobody asks for it later: a power cut may undo it.
 const isForgettable = ({ write, effect }: WriteEnd) =>
   effect !== undefined && !write.isAsync && !write.request.idempotency
 

@@ -19,7 +19,7 @@ import { resolveOpenSend } from './open-sends.ts'
 import { RegistrarZone } from './registrar-zone.ts'
 import { type Attempt, isAboutContent, separate } from './separate.ts'
 
-/** One setHosts to be: the zone as it was read, and as it is to become. */
+/** One setHosts to be. */
 interface Plan {
   base: Zone
   zone: Zone
@@ -41,7 +41,7 @@ export class Batch {
   readonly #registrar: RegistrarZone
   readonly #recorder: BatchRecorder
   #zone: Zone | undefined
-  /** The version of the zone, for the cache. */
+  /** Of the zone, for the cache. */
   #version = 0
   /** The sends of the domain; undefined where a send has ended since they were read. */
   #sends: DomainSends | undefined

@@ -36,11 +36,9 @@ import {
 } from '../../ledger/ledger.ts'
 import type { WriteOutcome } from './registrar-zone.ts'
 
-/** What a client gets for its write. */
+/** What a client gets for its write: `before` and `after` are the zone of its batch at its turn. */
 export interface WriteResult {
-  /** The zone that this change was worked out against. */
   before: Zone
-  /** The zone as this change leaves it; later changes of its batch may follow. */
   after: Zone
   /** The zone that was read back. */
   zone: Zone

@@ -58,7 +58,7 @@ export class RegistrarZone implements Disposable {
   readonly #options: Options
   readonly clock: Clock
   #slot: CallSlot = 'follow-up'
-  #readAt = Number.NEGATIVE_INFINITY
+  #readAt = -Infinity
   #hasSent = false
   #readBacks: [zone: Zone, readAt: number][] = []
 
