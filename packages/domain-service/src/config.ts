@@ -60,10 +60,7 @@ const accountSettings = ['REGISTRAR_URL', 'REGISTRAR_API_USER', 'REGISTRAR_API_K
 
 export type Config = ReturnType<typeof readConfig>
 
-/**
- * Reads every setting of this service.
- * @throws {InvalidEnvironment} listing every error.
- */
+/** @throws {InvalidEnvironment} listing every error. */
 export function readConfig(env: Record<string, string | undefined>) {
   const settings = readEnv(Settings, env, requireAccount, authRules)
   return {

@@ -60,10 +60,7 @@ export interface Dependencies
   sweep: ZoneSweep
 }
 
-/**
- * SQLite in DATA_DIR, for one process.
- * @throws {DataDirError} when another process uses DATA_DIR.
- */
+/** SQLite in DATA_DIR, for one process. @throws {DataDirError} when another one uses it. */
 export async function openEmbeddedStorage({ config, log, clock }: Surroundings): Promise<Storage> {
   const { dataDir, registrarRate: limits, account } = config
   await using opened = new AsyncDisposableStack()

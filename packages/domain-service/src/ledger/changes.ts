@@ -31,8 +31,8 @@ const maxQueuedBytes = 256 * 1024 * 1024
 export const keyMs = 86_400_000
 
 /**
- * Queues a change, or finds the one that used the same idempotency key. With its `effect` it is proposed. One with a
- * reason, of the service itself, is in its batch already: no other batch takes it.
+ * Queues a change, or finds the one that the same caller made with the same idempotency key. With its `effect` it is
+ * proposed. One with a reason, of the service itself, is in its batch already: no other batch takes it.
  * @throws 422 `idempotency_key_reused` for another request under the same key, 429 `too_many_changes`.
  */
 export async function insertChange(
@@ -95,10 +95,7 @@ export async function insertOutsideChange(
 const isOfKey = (request: ChangeRequest) =>
   sql`caller = ${request.callerId ?? request.by} and idempotency_key = ${request.idempotency?.key}`
 
-/**
- * The change that used the idempotency key of this request.
- * @throws 422 `idempotency_key_reused` if that was another request.
- */
+/** @throws 422 `idempotency_key_reused` where another request used the key of this one. */
 export async function findByKey(transaction: SqlTransaction, request: ChangeRequest): Promise<number | undefined> {
   if (!request.idempotency) return undefined
   const known = await transaction.get<{ id: number; fingerprint: string }>(
@@ -120,10 +117,7 @@ async function checkQueue(transaction: SqlTransaction, caller: string): Promise<
     throw tooManyChanges('All callers together have too many queued changes')
 }
 
-/**
- * Stores the effects of changes, and their zones; also stores `zones`, and sets the columns of `set` in each row.
- * @returns the rows.
- */
+/** Stores effects of changes with their zones, and `zones`; sets the columns of `set`, too. @returns the rows. */
 export async function storeEffects(
   transaction: SqlTransaction,
   effects: (ChangeEffect & { id: number })[],

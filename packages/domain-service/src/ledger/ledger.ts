@@ -78,12 +78,7 @@ export class Ledger extends ChangeHistory {
       : sql`is_async = 0` // Asked only of changes that an earlier process has left.
   }
 
-  /**
-   * Queues an asynchronous change, or finds the one that the same caller queued with the same idempotency key. With its
-   * `effect` it is a proposal.
-   * @throws 422 `idempotency_key_reused` for another request under the same key; 429 `too_many_changes` beyond 1,000 queued
-   * asynchronous changes of the caller, or 10,000 or 256 MiB of all.
-   */
+  /** Queues an asynchronous change, or with its `effect` proposes it; see `insertChange`. */
   async accept(request: ChangeRequest, effect?: ChangeEffect) {
     // Durable at once: no event may report a proposal that a power cut can undo.
     const database = effect ? this.sql : this.#unsynced
@@ -95,7 +90,6 @@ export class Ledger extends ChangeHistory {
     return accepted
   }
 
-  /** As the function `findByKey`. */
   findByKey(request: ChangeRequest): Promise<number | undefined> {
     return findByKey(this.sql, request)
   }
@@ -127,9 +121,8 @@ export class Ledger extends ChangeHistory {
   }
 
   /**
-   * Releases or cancels held changes, of `domains` if given. Held are the changes that were queued in a restored backup:
-   * they may have been carried out after the backup was made, so none is carried out before this.
-   * @returns how many.
+   * Releases or cancels held changes, and counts them. Held are those that were queued in a restored backup: they may have
+   * been carried out after the backup was made.
    */
   async endHold({ cancel, domains }: { cancel: boolean; domains?: string[] | undefined }) {
     const which = sql`is_held = 1 ${domains ? sql`and ${isVisible(domains)}` : sql``}`

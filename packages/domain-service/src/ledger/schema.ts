@@ -214,10 +214,7 @@ const hostUpdates = sql`
   ) ${strict};
   create index host_updates_by_end on ${name('host_updates')} (ends_at)`
 
-/**
- * The tables of this service, the same in both databases; append only. Times are milliseconds since 1970 by the database's
- * clock.
- */
+/** The same in both databases; append only. Times are milliseconds since 1970 by the database's clock. */
 export const migrations: Migrations = {
   ledger: [
     ledger,

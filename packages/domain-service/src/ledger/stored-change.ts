@@ -104,10 +104,7 @@ export const changeOf = ({ data }: StoredEvent) => toStoredChange(data as Change
 
 export const registrarEvents = ['registrar.failing', 'registrar.recovered'] as const
 
-/**
- * Records that calls to the registrar pause after failures, or succeed again, unless the last such event says the same:
- * each replica has its own circuit breaker.
- */
+/** Unless the last such event says the same: each replica has its own circuit breaker. */
 export async function recordRegistrarEvent(
   database: Sql,
   { registrar, isFailing }: { registrar: string; isFailing: boolean },

@@ -100,8 +100,7 @@ export class RegistrarClient {
   }
 
   /**
-   * Replaces the whole zone; sent once. `onSend` is called right before the first byte is sent: where it throws, nothing
-   * is.
+   * Replaces the whole zone; sent once.
    * @throws {CallFailed} whose kind tells whether the registrar may have replaced the zone all the same; 409
    * `email_type_conflict` for a zone of unknown email type.
    */

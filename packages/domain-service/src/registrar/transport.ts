@@ -49,13 +49,14 @@ export class RegistrarTransport {
    */
   async call(call: Call, onSend: () => void): Promise<{ response: Element; result: Element }> {
     const { url, apiUser, readApiKey, userName, clientIp } = this.#account
-    const caller = {
+    const body = new URLSearchParams({
       ApiUser: apiUser,
       ApiKey: readApiKey(),
       UserName: userName,
       ClientIp: clientIp,
-    }
-    const body = new URLSearchParams({ ...caller, Command: call.command, ...call.params })
+      Command: call.command,
+      ...call.params,
+    })
     try {
       const response = await request(url, {
         // Reads are POST too: that keeps the API key out of URLs, and so out of the logs of proxies.

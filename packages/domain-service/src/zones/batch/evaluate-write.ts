@@ -53,10 +53,7 @@ export interface WriteResult {
 /** Whether this write changes the zone. */
 export const isChange = ({ before, after }: Pick<EvaluatedWrite, 'before' | 'after'>) => after !== before
 
-/**
- * The write with the present rights of its author, which may have ended since it was accepted.
- * @throws 403 where the author may not make it any more.
- */
+/** The write with the present rights of its author. @throws 403 where they have ended since it was accepted. */
 export async function withPresentRights(
   write: QueuedChange,
   findCaller: (id: string) => Promise<Caller | undefined>,
