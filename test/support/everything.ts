@@ -25,6 +25,13 @@ export interface Everything extends AsyncDisposable {
 /** NODE_OPTIONS of services that shed no load. */
 export const neverLate = `--import ${join(import.meta.dirname, 'never-late.ts')}`
 
+/** Settings of services whose clients may stand still, and still expect a complete response, also while they stop. */
+export const patient = {
+  NODE_OPTIONS: `${neverLate} --import ${join(import.meta.dirname, 'unhurried-stop.ts')}`,
+  BODY_IDLE_TIMEOUT_MS: '3600000',
+  STALL_TIMEOUT_MS: '3600000',
+}
+
 export const unlimited = { SANDBOX_RATE: 'off', REGISTRAR_RATE: '1000/minute' }
 
 /** Preloaded into a program whose standard input is a pipe: a test run that is killed leaves none behind. */

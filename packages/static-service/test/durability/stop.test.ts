@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { neverLate } from '../../../../test/support/everything.ts'
+import { patient } from '../../../../test/support/everything.ts'
 import { type Program, run } from '../support/program.ts'
 import { boundary, writeForm } from '../support/start.ts'
 import { findLosses, makeWriters, writeUntilGone } from '../support/writers.ts'
@@ -42,7 +42,7 @@ function beginUpload(program: Program, token: string, path: string) {
 test('SIGTERM in the middle of everything answers what was accepted, keeps what was answered, and exits 0', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'static-stop-'))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
-  const program = await run(dataDir, { NODE_OPTIONS: neverLate })
+  const program = await run(dataDir, patient)
   onTestFinished(() => program.kill())
   const token = await program.logIn()
   const large = randomBytes(20_000_000)
@@ -68,7 +68,7 @@ test('SIGTERM in the middle of everything answers what was accepted, keeps what 
   expect(bytes.equals(large)).toBe(true)
   expect(code).toBe(0)
   expect(program.output()).toContain('"msg":"stopped"')
-  const again = await run(dataDir)
+  const again = await run(dataDir, patient)
   onTestFinished(() => again.kill())
   for (const writer of everybody) expect(await findLosses(again, token, writer)).toEqual([])
   for (const path of paths) {

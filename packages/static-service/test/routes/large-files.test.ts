@@ -7,6 +7,7 @@ import { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { expect, onTestFinished, test } from 'vitest'
+import { patient } from '../../../../test/support/everything.ts'
 import { type Program, run } from '../support/program.ts'
 import { startSharedStores } from '../support/shared-stores.ts'
 import { boundary } from '../support/start.ts'
@@ -28,7 +29,7 @@ test(`an upload of ${size / mebibyte} MiB to S3 takes less than 100 MiB of memor
 async function expectBoundedMemory(env: Record<string, string>, maxBytes: number) {
   const dataDir = mkdtempSync(join(tmpdir(), 'static-large-'))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
-  const program = await run(dataDir, { MAX_UPLOAD_BYTES: String(size), ...env })
+  const program = await run(dataDir, { MAX_UPLOAD_BYTES: String(size), ...patient, ...env })
   onTestFinished(() => program.kill())
   const token = await program.logIn()
   await upload(program, token, mebibyte)
