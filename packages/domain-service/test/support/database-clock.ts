@@ -1,15 +1,12 @@
+import { isDatabaseQuiet } from '../../../../test/support/postgres/pools.ts'
 import { connect, replaceClock } from './databases.ts'
 import type { FakeClock } from './fake-clock.ts'
 
 /**
  * Makes the clock of the tables of a service the fake one, until disposal. What replicas hold and renew lives by another
- * clock, which goes on. `isQuiet` tells whether the service asks nothing of the database.
+ * clock, which goes on.
  */
-export async function followClock(
-  url: string,
-  clock: FakeClock,
-  isQuiet: () => Promise<boolean>,
-): Promise<AsyncDisposable> {
+export async function followClock(url: string, clock: FakeClock): Promise<AsyncDisposable> {
   const postgres = await connect(url)
   await postgres.query('create table if not exists domain_service.fake_clock (now bigint not null)')
   await postgres.query(
@@ -21,7 +18,7 @@ export async function followClock(
   const move = async (now: number) => {
     await postgres.query('update domain_service.fake_clock set now = $1', [Math.round(now)])
   }
-  const stop = clock.follow({ move, isQuiet })
+  const stop = clock.follow({ move, isQuiet: () => isDatabaseQuiet(url) })
   return {
     [Symbol.asyncDispose]: async () => {
       stop()

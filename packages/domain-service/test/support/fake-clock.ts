@@ -11,7 +11,7 @@ export interface Follower {
   /** Called with each new time, before what is due then. */
   move: (now: number) => Promise<void>
   /** Whether it does nothing now. */
-  isQuiet: () => Promise<boolean>
+  isQuiet: () => boolean
 }
 
 /** A clock that stands still until a test moves it. Service and sandbox can share one: see `start`. */
@@ -63,9 +63,8 @@ export class FakeClock implements Clock {
   }
 
   /** Whether all followers do nothing now. */
-  async isQuiet(): Promise<boolean> {
-    for (const follower of this.#followers) if (!(await follower.isQuiet())) return false
-    return true
+  isQuiet(): boolean {
+    return [...this.#followers].every((follower) => follower.isQuiet())
   }
 
   /** Advances to the next timer; does nothing if there is none. */

@@ -138,12 +138,9 @@ export async function start(options: Options = {}): Promise<Service> {
     ...(databaseUrl && { DATABASE_URL: databaseUrl, DATABASE_TIMEOUT_MS: '150000' }),
     ...options.env,
   })
-  let url = ''
-  // While it starts and stops it does not answer.
-  const isQuiet = async () => (await readMetric(url, databaseWork).catch(() => 0)) === 0
   const followed =
     databaseUrl !== undefined && options.clock instanceof FakeClock
-      ? await followClock(databaseUrl, options.clock, isQuiet)
+      ? await followClock(databaseUrl, options.clock)
       : undefined
   if (databaseUrl === undefined) writeUsersFile(join(dataDir, 'users.json'))
   // A busy machine must not shed the requests of tests.
@@ -155,7 +152,7 @@ export async function start(options: Options = {}): Promise<Service> {
   )
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.
-  url = `http://127.0.0.1:${port}`
+  const url = `http://127.0.0.1:${port}`
   const tokenOf = (user: string) => {
     const token = tokens.get(user) ?? logIn(url, user)
     tokens.set(user, token)
@@ -219,9 +216,6 @@ export async function start(options: Options = {}): Promise<Service> {
     },
   }
 }
-
-/** Statements and transactions under way, and those that wait for a connection. */
-const databaseWork = /^database_connections(?:\{state="used"\}|_waiting) (\d+)$/gm
 
 /** The sum of the samples that match. */
 async function readMetric(url: string, samples: RegExp): Promise<number> {
