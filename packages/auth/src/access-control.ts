@@ -44,7 +44,6 @@ export function requireLogin(caller: Caller): Caller {
   return caller
 }
 
-/** The parts of a request that authentication reads: credentials and the client address. */
 type Sender = Pick<FastifyRequest, 'headers' | 'ip'>
 
 /** The caller that a request's credentials identify. @throws {HttpError} 401 */

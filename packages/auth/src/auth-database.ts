@@ -81,7 +81,6 @@ export const accountTables = {
   ],
 } satisfies Migrations
 
-/** Attempts to log in. */
 export const loginTables = {
   login_attempts: [
     sql`create table ${name('login_attempts')} (
@@ -109,7 +108,6 @@ export const authMigrations = {
   ...loginTables,
 } satisfies Migrations
 
-/** Stores API tokens in DATA_DIR, unless PostgreSQL does. */
 const authFileName = 'auth.sqlite'
 
 /** Opens the API tokens of a data directory, which commands and a running service share. */

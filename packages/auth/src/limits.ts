@@ -137,10 +137,7 @@ export const wantedLimits = {
 export type Limits = z.infer<z.ZodObject<typeof wantedLimits>>
 
 const names = (example: string[] | null) =>
-  z
-    .array(z.string())
-    .nullable()
-    .meta({ description: 'null: not limited', examples: [example] })
+  z.nullable(z.array(z.string())).meta({ description: 'null: not limited', examples: [example] })
 
 /** The limits as responses show them. */
 export const shownLimits = {
@@ -154,9 +151,9 @@ export const describeLimits = ({ domains, folders, writes }: Limits) => ({
   folders: folders ?? null,
   writes: writes ?? null,
 })
+
 export const shownRecords = z
-  .array(RecordLimit)
-  .nullable()
+  .nullable(z.array(RecordLimit))
   .meta({ description: 'null: not limited', examples: [null] })
 
 export const namesRrset = (limits: readonly RecordLimit[], name: string, type: string) =>

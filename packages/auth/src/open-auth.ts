@@ -50,8 +50,7 @@ export async function openAuth(config: AuthConfig, dependencies: AuthDependencie
   const { apiTokens } = accounts
   const oneTime = await OneTime.open(database, now)
   const secrets = jwtSecretPrevious ? [secret, jwtSecretPrevious] : [secret]
-  const issuing = { audience, secrets, ttl: tokenTtl, now }
-  const sessions = new SessionTokens({ ...accounts, ...issuing, oneTime })
+  const sessions = new SessionTokens({ ...accounts, audience, secrets, ttl: tokenTtl, now, oneTime })
   const limit = new LoginLimit(attempts, dependencies.loginLimits ?? defaultLoginLimits, log)
   return {
     ...accounts,

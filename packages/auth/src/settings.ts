@@ -75,9 +75,8 @@ type AuthSettings = z.output<z.ZodObject<typeof authSettings>> & {
 /** What `openAuth` reads of a service's config. */
 export type AuthConfig = ReturnType<typeof authConfig> & { production: boolean } & Pick<
     Named<AuthSettings>,
-    'jwtSecret' | 'jwtSecretPrevious' | 'tokenTtl' | 'passwordLogin'
-  > &
-  Pick<Named<AuthSettings>, 'adminUsername' | 'adminPassword' | 'dataDir'>
+    'jwtSecret' | 'jwtSecretPrevious' | 'tokenTtl' | 'passwordLogin' | 'adminUsername' | 'adminPassword' | 'dataDir'
+  >
 
 /** What a service's config has of `authSettings` beside their values. */
 export const authConfig = (settings: AuthSettings) => ({
@@ -122,19 +121,14 @@ export async function resolveJwtSecret(
   warn: (message: string) => void = console.error,
 ): Promise<string> {
   if (!secret && !production) return storedSecret(join(dataDir, 'jwt.secret'))
-  const fault = faultOf(secret)
-  if (secret && !fault) return secret
-  if (!secret || production || secret === exampleSecret)
-    throw new StartRefusedError(`JWT_SECRET ${fault}: set it to at least 32 random bytes.`)
+  const refuse = (fault: string) => new StartRefusedError(`JWT_SECRET ${fault}: set it to at least 32 random bytes.`)
+  if (!secret) throw refuse('is missing')
+  if (secret === exampleSecret) throw refuse('is a published example')
+  if (Buffer.byteLength(secret) >= minSecretBytes) return secret
+  const fault = `has fewer than ${minSecretBytes} bytes`
+  if (production) throw refuse(fault)
   warn(`JWT_SECRET ${fault}; in production this service would not start.`)
   return secret
-}
-
-function faultOf(secret: string | undefined): string | undefined {
-  if (!secret) return 'is missing'
-  if (secret === exampleSecret) return 'is a published example'
-  const isShort = Buffer.byteLength(secret) < minSecretBytes
-  return isShort ? `has fewer than ${minSecretBytes} bytes` : undefined
 }
 
 async function storedSecret(file: string): Promise<string> {

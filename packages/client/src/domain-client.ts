@@ -28,10 +28,9 @@ export class DomainClient {
    * @throws {ProblemError} if the change does not exist or is not visible to the caller.
    */
   async waitForChange(id: number, { signal }: { signal?: AbortSignal } = {}) {
+    const init = { params: { path: { id } }, ...(signal && { signal }) }
     for (;;) {
       signal?.throwIfAborted()
-      const params = { path: { id } }
-      const init = { params, ...(signal && { signal }) }
       const change = await unwrap(this.api.GET('/api/changes/{id}', init))
       if (!pending.has(change.status)) return change
       await this.#sleep(pollMs)

@@ -4,8 +4,6 @@ import { unwrap } from './responses.ts'
 import { partBytes, type UploadOptions, uploadResumably } from './resumable-upload.ts'
 import { type ClientOptions, openSession, type Session } from './session.ts'
 
-export type { UploadOptions }
-
 export type StoredFile = components['schemas']['StoredFile']
 
 /** A client of the static service, typed by its OpenAPI document. */

@@ -1,4 +1,5 @@
 export { type ChangeStatus, DomainClient, type RecordType } from './domain-client.ts'
-export { FileClient, type StoredFile, type UploadOptions } from './file-client.ts'
+export { FileClient, type StoredFile } from './file-client.ts'
 export { type Problem, ProblemError, pages, unwrap } from './responses.ts'
+export type { UploadOptions } from './resumable-upload.ts'
 export type { ClientOptions, Credentials } from './session.ts'

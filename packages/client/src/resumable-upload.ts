@@ -56,10 +56,7 @@ async function create(path: string, { size }: Blob, options: Sending) {
 }
 
 async function append(url: string, { offset, part }: { offset: number; part: Blob }, options: Sending) {
-  const headers = {
-    'upload-offset': String(offset),
-    'content-type': 'application/offset+octet-stream',
-  }
+  const headers = { 'upload-offset': String(offset), 'content-type': 'application/offset+octet-stream' }
   const response = await send('PATCH', url, options, { headers, body: part })
   return { offset: offsetOf(response), isStored: response.headers.has('content-location') }
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 import { dirname, join, posix } from 'node:path'
+import type { Config } from './config.ts'
 
 export const webFolder = join(import.meta.dirname, '../web')
 /** Folder of lit-html. `resolve` would find its file for Node, not the main file for browsers. */
@@ -71,10 +72,7 @@ function findModules(module: string, found = new Set<string>()): Set<string> {
   return found
 }
 
-interface ServiceUrls {
-  domainServiceUrl?: string | undefined
-  staticServiceUrl?: string | undefined
-}
+type ServiceUrls = Pick<Config, 'domainServiceUrl' | 'staticServiceUrl'>
 
 /**
  * The Content-Security-Policy of the page: scripts and styles of its own origin only, API calls to the two services,

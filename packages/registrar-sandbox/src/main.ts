@@ -1,8 +1,8 @@
 import { isIPv4 } from 'node:net'
 import pino from 'pino'
 import { z } from 'zod'
-import { startSandbox } from './index.ts'
 import { ratePattern } from './server/rate-limit.ts'
+import { startSandbox } from './server/server.ts'
 
 const Config = z.object({
   HOST: z.string().default('127.0.0.1'),

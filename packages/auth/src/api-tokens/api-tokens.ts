@@ -51,7 +51,6 @@ export type NewToken = z.infer<typeof NewToken>
 /** An API token without its secret. Instants are RFC 3339. */
 export interface ApiToken extends Omit<NewToken, 'expires_in'> {
   id: string
-  /** The last four characters of the token. */
   hint: string
   owner: string
   created_at: string
@@ -88,14 +87,12 @@ const keptExpiredMs = 30 * 86_400_000
 
 /** The API tokens of a service. Each look-up reads the database, so a revocation takes effect on all replicas at once. */
 export class ApiTokens {
-  readonly prefix: string
   readonly #options: ApiTokensOptions
   /** Last recorded use by token id, ahead of the database. */
   readonly #touched = new Map<string, number>()
 
   constructor(options: ApiTokensOptions) {
     this.#options = options
-    this.prefix = options.prefix
   }
 
   /**
@@ -104,7 +101,7 @@ export class ApiTokens {
    * @throws {HttpError} 401
    */
   async verify(text: string, address: string, { mayHaveExpired }: Verification = {}): Promise<Caller> {
-    if (prefixOf(text) !== this.prefix) throw errors.tokenInvalid()
+    if (prefixOf(text) !== this.#options.prefix) throw errors.tokenInvalid()
     const digest = digestOf(text)
     const stored = await this.#find(sql`lookup = ${lookupOf(digest)}`)
     if (!stored || !isEqual(stored.digest, digest)) throw errors.tokenInvalid()
@@ -137,7 +134,7 @@ export class ApiTokens {
     // Without a limit of its own, a token has that of its owner.
     refuse(findExcess(owner, { ...limitsOf(owner), ...limits }))
     if (lifetime === 0 && !hasRole(owner, 'admin')) refuse('Only an admin can create a token that never expires')
-    const text = createToken(this.prefix)
+    const text = createToken(this.#options.prefix)
     const at = this.#options.now()
     const token = {
       id: randomUUID(),

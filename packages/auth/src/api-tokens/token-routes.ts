@@ -18,10 +18,7 @@ const TokenRecord = z
     role: tokenLimits.role.unwrap().nullable().describe('null: only `records`'),
     ...shownLimits,
     records: shownRecords,
-    networks: z
-      .array(z.string())
-      .nullable()
-      .meta({ description: 'null: from everywhere', examples: [null] }),
+    networks: z.nullable(z.array(z.string())).meta({ description: 'null: from everywhere', examples: [null] }),
     replace: z.boolean().describe("by the registrar's protocol: whether it may replace a zone that it has not read"),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().nullable().describe('null: never'),

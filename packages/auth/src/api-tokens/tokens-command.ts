@@ -65,12 +65,12 @@ export const manageTokens = (args: string[], line: CommandLine) =>
   runProgram({ name: 'tokens', help, commands, open }, args, line)
 
 async function addToken(
-  { apiTokens, find }: Stores,
+  { apiTokens, find, service }: Stores,
   { owner, for: tool, url, ...request }: z.infer<typeof AddedToken>,
 ) {
   const user = await find(owner)
   if (!user) throw new UsageError('--owner must name a user')
-  if (tool && apiTokens.prefix !== 'ds_') throw new UsageError('--for registrar needs the service domain')
+  if (tool && service !== 'domain-service') throw new UsageError('--for registrar needs the service domain')
   if (tool && !request.records) request.role ??= 'editor'
   const { text } = await apiTokens.create(callerOfUser(user), request)
   return tool ? `${text}\n\n${registrarSettings(text, url)}` : `${text}\n`

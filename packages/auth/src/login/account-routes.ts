@@ -52,8 +52,7 @@ const Me = z
     user: Account,
     expires_at: z.iso.datetime().nullable().describe('null: never'),
     token: z
-      .object({ id: z.string(), name: z.string(), records: z.array(RecordLimit).optional() })
-      .optional()
+      .optional(z.object({ id: z.string(), name: z.string(), records: z.array(RecordLimit).optional() }))
       .describe('the API token, if one was sent'),
   })
   .meta({ id: 'Me' })
@@ -88,6 +87,7 @@ const routes = operations({
   },
   getMe: {
     access: 'viewer',
+    enforcesRecordLimits: true,
     summary: 'Who am I?',
     description: 'The caller behind the token of this request: user, role and limits.',
     ...answers(200, 'The account of the token, and its expiry', Me),
@@ -128,8 +128,7 @@ export function registerAccountRoutes(app: App, context: Auth) {
     )
     return answerLogin(request, user, context)
   })
-  const own = { ...routes.getMe, config: { ...routes.getMe.config, enforcesRecordLimits: true } }
-  app.get('/api/auth/me', own, async ({ caller }) => {
+  app.get('/api/auth/me', routes.getMe, async ({ caller }) => {
     const { token, records, expiresAt } = caller
     return {
       user: describe(caller),
@@ -146,7 +145,6 @@ export function registerAccountRoutes(app: App, context: Auth) {
   })
 }
 
-/** The response to a login, with a new session token. */
 export function answerLogin(
   request: FastifyRequest,
   user: User,

@@ -18,7 +18,6 @@ export type LoginLimits = typeof defaultLoginLimits
 
 export interface Attempt {
   username: string
-  /** Whether the username exists. */
   isUser: boolean
   address: string
 }

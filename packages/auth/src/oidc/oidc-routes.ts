@@ -14,8 +14,7 @@ const Methods = z
   .object({
     password: z.boolean(),
     oidc: z
-      .object({ name: z.string().describe('of the provider, for a button') })
-      .nullable()
+      .nullable(z.object({ name: z.string().describe('of the provider, for a button') }))
       .describe('null: there is no single sign-on'),
   })
   .meta({ id: 'LoginMethods', examples: [{ password: true, oidc: null }] })

@@ -7,13 +7,10 @@ import { digestOf, serviceOf } from '../api-tokens/token-format.ts'
 import * as errors from '../errors.ts'
 import type { Auth } from '../open-auth.ts'
 import type { Rights, Role } from '../rights.ts'
-import type { OidcConfig } from '../settings.ts'
-import { isLoopback } from '../settings.ts'
+import { isLoopback, type OidcConfig } from '../settings.ts'
 import { recordLogin } from '../users/sql-users.ts'
 import { changeUser, isActive, oidcPrefix, type User, Username, type Users } from '../users/user.ts'
 import { rightsOfGroups } from './group-rights.ts'
-
-type Dependencies = Pick<Auth, 'users' | 'database' | 'sessions' | 'oneTime' | 'audience' | 'now'>
 
 /** State of a login in progress. Kept in a signed cookie, so that any replica can serve the callback. */
 const Begun = z.object({
@@ -45,13 +42,13 @@ const codeSeconds = 60
  * login discovers the provider; after a failure the next login tries again.
  */
 export class SingleSignOn {
-  readonly #auth: Dependencies
+  readonly #auth: Auth
   readonly #config: OidcConfig
   readonly #log: FastifyBaseLogger
   readonly #redirectUri: string
   #discovered: Promise<client.Configuration> | undefined
 
-  constructor(auth: Dependencies, config: OidcConfig, log: FastifyBaseLogger) {
+  constructor(auth: Auth, config: OidcConfig, log: FastifyBaseLogger) {
     this.#auth = auth
     this.#config = config
     this.#log = log
@@ -75,9 +72,8 @@ export class SingleSignOn {
       (error) => this.#refuse(error, to),
     )
     const { return_to, challenge } = to
-    const begun = { nonce, verifier, return_to, challenge }
     const options = { audience: `${this.#auth.audience} ${state}`, ttl: cookieSeconds }
-    const value = this.#auth.sessions.sign(begun, options)
+    const value = this.#auth.sessions.sign({ nonce, verifier, return_to, challenge }, options)
     return { location, cookie: this.#cookie(state, value, cookieSeconds) }
   }
 
@@ -91,11 +87,10 @@ export class SingleSignOn {
     const state = new URLSearchParams(query).get('state') ?? ''
     const { nonce, verifier, ...begun } = this.#readCookie(state, cookies)
     const to = { ...begun, isBrowser }
-    const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier }
+    const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
     const url = new URL(this.#redirectUri + query)
     const location = await this.#ask(async (provider) => {
-      const options = { ...checks, idTokenExpected: true }
-      const tokens = await client.authorizationCodeGrant(provider, url, options)
+      const tokens = await client.authorizationCodeGrant(provider, url, checks)
       return identityOf(provider, tokens, this.#config)
     })
       .then((identity) => this.#logIn(identity, to))

@@ -87,8 +87,7 @@ export async function registerTokenExchange(app: App, { database, oneTime, sessi
       limit.check(request.ip)
       const workloads = await load()
       const { subject_token: token } = request.body
-      const verified = await workloads.verify(token, await listTrusts(database), now())
-      const { trust, subject, identity, endsAt } = verified
+      const { trust, subject, identity, endsAt } = await workloads.verify(token, await listTrusts(database), now())
       if (!(await oneTime.put(digestOf(`workload ${identity}`), '', endsAt)))
         throw new errors.TokenRefusedError(`it was exchanged before, by ${subject}`)
       request.log.info({ trust: trust.name, subject }, 'token of a workload exchanged')

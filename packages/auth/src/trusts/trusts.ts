@@ -141,7 +141,6 @@ const routes = operations({
   },
 })
 
-/** Trusts, for admins. */
 export function registerTrustRoutes(app: App, { database, now }: { database: Sql; now: () => number }) {
   // An admin with limits sees only trusts within them.
   const maySee = (caller: Caller, trust: Trust) => findExcess(caller, trust) === undefined

@@ -62,9 +62,10 @@ export class WorkloadTokens {
     const known = this.#keys.get(issuer)
     if (known) return known
     const discovery = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-    const options = { timeoutDuration: 5_000, cooldownDuration: 60_000, cacheMaxAge: cacheMs }
     const keys = createRemoteJWKSet(new URL(discovery), {
-      ...options,
+      timeoutDuration: 5_000,
+      cooldownDuration: 60_000,
+      cacheMaxAge: cacheMs,
       [customFetch]: fetchKeys(issuer),
     })
     this.#keys.set(issuer, keys)

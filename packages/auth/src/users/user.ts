@@ -111,8 +111,7 @@ export function changeRights(
   { role, domains, folders, writes, ...user }: User,
   change: z.infer<z.ZodObject<typeof changedRights>>,
 ): User {
-  const limits = limitsOf({ ...limitsOf({ domains, folders, writes }), ...change })
-  return { ...user, role: change.role ?? role, ...limits }
+  return { ...user, role: change.role ?? role, ...limitsOf({ domains, folders, writes, ...change }) }
 }
 
 /** @throws {HttpError} 404 if there is none. */

@@ -8,8 +8,9 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
-import type { components } from '../../generated/static-service.d.ts'
-import { ProblemError } from '../responses.ts'
+import createClient from 'openapi-fetch'
+import type { components, paths } from '../../generated/static-service.d.ts'
+import { ProblemError, unwrap } from '../responses.ts'
 import type { Credentials } from '../session.ts'
 import { CommandError, UsageError } from './terminal.ts'
 
@@ -87,26 +88,18 @@ async function exchangeOnce(service: Service, ofJob: string): Promise<string> {
 
 /** Token exchange (RFC 8693). */
 async function exchange({ baseUrl }: Service, subjectToken: string) {
-  const response = await fetch(`${baseUrl}/api/auth/token`, {
-    method: 'POST',
-    body: new URLSearchParams({
+  const { data, error, response } = await createClient<paths>({ baseUrl }).POST('/api/auth/token', {
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: {
       grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
       subject_token: subjectToken,
       subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
-    }),
+    },
   })
-  if (response.ok) {
-    const body = (await response.json()) as components['schemas']['ExchangedToken'] // As documented.
-    return { token: body.access_token, expiresIn: body.expires_in }
-  }
-  if (response.status !== 400) throw await ProblemError.from(response)
-  const { error_description: detail } = (await response.json()) as Refusal
+  if (data) return { token: data.access_token, expiresIn: data.expires_in }
+  if (response.status !== 400) throw ProblemError.of(error, response)
+  const { error_description: detail } = error as components['schemas']['OAuthError'] // As documented for 400.
   throw new ProblemError({ status: 400, code: 'invalid_grant', detail })
-}
-
-/** RFC 6749, 5.2. */
-interface Refusal {
-  error_description: string
 }
 
 type StoredTokens = Record<string, { token: string; expires_at: string }>
@@ -144,30 +137,17 @@ const waitMs = 300_000
  * Logs in by single sign-on: the browser is redirected to a loopback port with a code, which only this process can
  * exchange (RFC 8252, 7.3; RFC 7636). Later commands use the token until it expires.
  */
-export async function logIn(service: Service, isSso: boolean): Promise<void> {
+export async function logIn({ baseUrl, prefix }: Service, isSso: boolean): Promise<void> {
   if (!isSso) throw new UsageError('Add --sso; for a password set variables instead.')
-  await requireSingleSignOn(service)
+  const api = createClient<paths>({ baseUrl })
+  const { oidc } = await unwrap(api.GET('/api/auth/methods'))
+  if (!oidc) throw new CommandError(`There is no single sign-on here: set ${prefix}_USERNAME or ${prefix}_TOKEN.`)
   const verifier = randomBytes(32).toString('base64url')
-  const challenge = createHash('sha256').update(verifier).digest('base64url')
-  const code = await receiveCode(service.baseUrl, challenge)
-  const response = await fetch(`${service.baseUrl}/api/auth/oidc/token`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ code, verifier }),
-  })
-  if (!response.ok) throw await ProblemError.from(response)
-  const login = (await response.json()) as components['schemas']['LoggedIn'] // As both services document.
-  await storeToken(service.baseUrl, login.access_token, login.expires_in)
+  const code = await receiveCode(baseUrl, createHash('sha256').update(verifier).digest('base64url'))
+  const login = await unwrap(api.POST('/api/auth/oidc/token', { body: { code, verifier } }))
+  await storeToken(baseUrl, login.access_token, login.expires_in)
   const minutes = Math.floor(login.expires_in / 60)
   process.stdout.write(`Logged in as ${login.user.username} for ${minutes} minutes.\n`)
-}
-
-async function requireSingleSignOn({ baseUrl, prefix }: Service) {
-  const response = await fetch(`${baseUrl}/api/auth/methods`)
-  if (!response.ok) throw await ProblemError.from(response)
-  const { oidc } = (await response.json()) as components['schemas']['LoginMethods'] // As documented.
-  if (oidc) return
-  throw new CommandError(`There is no single sign-on here: set ${prefix}_USERNAME or ${prefix}_TOKEN.`)
 }
 
 async function receiveCode(baseUrl: string, challenge: string): Promise<string> {

@@ -111,10 +111,7 @@ function printMissing(files: HashedFile[]) {
 export const download: TreeCommand = async (client, [prefix, target = ''], { at }) => {
   const path = readPrefix(prefix)
   const params = { path: { path }, query: at === undefined ? {} : { at } }
-  const { response, error } = await client.api.GET('/api/trees/{path}', {
-    params,
-    parseAs: 'stream',
-  })
+  const { response, error } = await client.api.GET('/api/trees/{path}', { params, parseAs: 'stream' })
   if (error !== undefined) throw new ProblemError(error)
   if (!response.ok || !response.body) throw await ProblemError.from(response)
   await mkdir(target, { recursive: true })

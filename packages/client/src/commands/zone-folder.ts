@@ -129,14 +129,10 @@ async function listZoneFiles(folder: string) {
 }
 
 async function compare(client: DomainClient, domain: string, text: string): Promise<PlannedZone> {
-  const path = { domain }
-  const { response, error } = await client.api.GET('/api/domains/{domain}/dns/hosts', {
-    params: { path },
-  })
+  const { response, error } = await client.api.GET('/api/domains/{domain}/dns/hosts', { params: { path: { domain } } })
   if (!response.ok) throw ProblemError.of(error, response)
   const etag = response.headers.get('etag') ?? ''
-  const headers = { 'if-match': etag }
-  const data = await unwrap(putZoneFile(client.api, { domain, text }, { dry_run: true }, headers))
+  const data = await unwrap(putZoneFile(client.api, { domain, text }, { dry_run: true }, { 'if-match': etag }))
   const { added = [], removed = [] } = ('changes' in data ? data.changes : undefined) ?? {}
   return { domain, text, added, removed, etag }
 }

@@ -21,7 +21,6 @@ const timeoutMs = 10_000
 const maxBodyBytes = 65_536
 const maxAnswerBytes = 1024
 
-/** What webhooks use. */
 export interface WebhookDependencies extends WebhookConfig {
   store: WebhookStore
   log: EventLog

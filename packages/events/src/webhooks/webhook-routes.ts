@@ -87,7 +87,6 @@ const routesOfOne = ({ Changes, Shown }: Schemas) =>
     },
   })
 
-/** The routes of /api/webhooks. */
 export function registerWebhookRoutes(app: App, parts: WebhookDependencies, dispatcher: WebhookDispatcher) {
   const { store, log } = parts
   const { source } = log
@@ -97,15 +96,15 @@ export function registerWebhookRoutes(app: App, parts: WebhookDependencies, disp
     const { body, caller } = request
     refuse(findExcess(caller, body))
     await checkUrl(body.url, parts)
-    const by = { createdBy: caller.username, position: await log.end() }
-    const webhook = await store.create(body, by)
+    const webhook = await store.create(body, { createdBy: caller.username, position: await log.end() })
     request.log.info({ webhook: webhook.id }, 'webhook created')
     reply.header('cache-control', 'no-store').header('location', `${path}/${webhook.id}`)
     return { ...describe(webhook, source), secret: webhook.secret }
   })
   app.get(path, routes.listWebhooks, async (request) => {
-    const visible = await findVisible(store, request)
-    return listPage('webhooks', visible, request.query, (webhook) => describe(webhook, source))
+    return listPage('webhooks', await findVisible(store, request), request.query, (webhook) =>
+      describe(webhook, source),
+    )
   })
   serveWebhook(app, parts, dispatcher, routesOfOne(schemas))
 }
@@ -139,8 +138,7 @@ function serveWebhook(
   })
   app.post(`${at}/deliveries/:delivery/retry`, routes.retryDelivery, async (request) => {
     const { id } = await find(store, request)
-    const again = await store.retry(id, request.params.delivery)
-    return describeDelivery(again)
+    return describeDelivery(await store.retry(id, request.params.delivery))
   })
 }
 

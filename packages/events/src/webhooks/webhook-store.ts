@@ -40,15 +40,9 @@ export const DeliveryRecord = z
     status: z.enum(['delivered', 'pending', 'failed']),
     tries: z.int(),
     at: z.iso.datetime().describe('of the last try'),
-    next_at: z.iso
-      .datetime()
-      .nullable()
-      .meta({ description: 'of the next; null: none', examples: [null] }),
+    next_at: z.nullable(z.iso.datetime()).meta({ description: 'of the next; null: none', examples: [null] }),
     ms: z.int().meta({ description: 'duration of the last try', examples: [84] }),
-    response_status: z
-      .int()
-      .nullable()
-      .meta({ description: 'null: no response', examples: [200] }),
+    response_status: z.nullable(z.int()).meta({ description: 'null: no response', examples: [200] }),
     answer: z.string().nullable().describe('the first KiB of the response, or why there is none'),
   })
   .meta({ id: 'Delivery' })
@@ -69,10 +63,7 @@ export function schemasOf({ types, scope }: EventSource) {
     types: z.array(z.enum(types)).min(1).optional().describe('default: all'),
     ...({ [scope]: limits[scope].meta({ description }) } as typeof limits), // One of them.
   })
-  const orAll = z
-    .array(z.string())
-    .nullable()
-    .meta({ description: 'null: all', examples: [null] })
+  const orAll = z.nullable(z.array(z.string())).meta({ description: 'null: all', examples: [null] })
   const Shown = z.object({
     id: z.string().meta({ examples: [exampleId] }),
     url,
@@ -184,7 +175,6 @@ export class WebhookStore {
     })
   }
 
-  /** Removes a webhook with its deliveries. */
   async remove(id: string): Promise<void> {
     await this.#sql.run(sql`delete from ${webhooks} where id = ${id}`)
   }
@@ -225,7 +215,6 @@ export class WebhookStore {
       where webhook = ${id} and ${isDue} order by next_at, event limit 1`)
   }
 
-  /** Releases a claim. */
   async release({ id, claim }: Webhook, position: string): Promise<void> {
     await this.#sql.run(sql`update ${webhooks} set claim = null, claimed_until = 0,
       position = case when position < ${position} then ${position} else position end

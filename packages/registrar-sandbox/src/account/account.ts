@@ -19,13 +19,13 @@ type State = z.output<typeof State>
 const Edit = DomainSketch.partial().omit({ name: true, id: true })
 export type Edit = z.input<typeof Edit>
 
-interface AccountOptions {
+export interface AccountOptions {
   owner: string
   now: () => number
   /** Default: the sample domains. Ignored if the file already holds a state. */
-  domains?: z.input<typeof DomainSketch>[] | undefined
+  domains?: DomainSketch[]
   /** Where the domains are stored. Default: in memory. */
-  file?: string | undefined
+  file?: string
 }
 
 /** The domains of one customer, without the rules of the API. */
@@ -69,7 +69,7 @@ export class Account {
   }
 
   /** Adds a domain, or replaces the one of that name. Registered now for a year unless given. */
-  add(sketch: z.input<typeof DomainSketch>): void {
+  add(sketch: DomainSketch): void {
     const parsed = DomainSketch.parse(sketch)
     this.remove(parsed.name)
     this.#state.domains.push({

@@ -75,7 +75,7 @@ function keyOf({ name, type, address }: Pick<Host, 'name' | 'type' | 'address'>)
 
 /** Converts a record to its stored form, without an id; throws the registrar's refusal. */
 function readEntry(submitted: Submitted, domain: string): Omit<Host, 'hostId'> {
-  const { number, name, type } = submitted
+  const { number, name, type, mxPref = '10', ttl = '1800' } = submitted
   const store = storedForms.get(type)
   if (!store) throw parameterInvalid(`RecordType${number}`, `there is no type ${type.slice(0, 20)}`)
   if (!isName(name)) throw parameterInvalid(`HostName${number}`, 'not a host name')
@@ -87,8 +87,8 @@ function readEntry(submitted: Submitted, domain: string): Omit<Host, 'hostId'> {
     name: type === 'MXE' ? domain : name,
     type,
     address,
-    mxPref: type === 'MX' ? readPreference(submitted) : 10,
-    ttl: readTtl(submitted),
+    mxPref: type === 'MX' ? readNumber(`MXPref${number}`, mxPref, [0, 65_535]) : 10,
+    ttl: readNumber(`TTL${number}`, ttl, [60, 60_000]),
     isDdns: false,
   }
 }
@@ -133,18 +133,10 @@ function readAuthorization(address: string): string | undefined {
   return `${Number(flags)} ${tag} "${value}"`
 }
 
-function readPreference({ number, mxPref = '10' }: Submitted): number {
-  if (!/^\d{1,5}$/.test(mxPref) || Number(mxPref) > 65_535) {
-    throw parameterInvalid(`MXPref${number}`, 'not a number from 0 to 65535')
-  }
-  return Number(mxPref)
-}
-
-function readTtl({ number, ttl = '1800' }: Submitted): number {
-  if (!/^\d{1,5}$/.test(ttl) || Number(ttl) < 60 || Number(ttl) > 60_000) {
-    throw parameterInvalid(`TTL${number}`, 'not a number from 60 to 60000')
-  }
-  return Number(ttl)
+function readNumber(parameter: string, text: string, [min, max]: [number, number]): number {
+  const value = /^\d{1,5}$/.test(text) ? Number(text) : -1
+  if (value < min || value > max) throw parameterInvalid(parameter, `not a number from ${min} to ${max}`)
+  return value
 }
 
 function isName(name: string): boolean {

@@ -4,7 +4,7 @@ import * as errors from '../protocol/answer.ts'
 import { type Attributes, type Element, element, leaves } from '../protocol/answer.ts'
 import { isOfType, readListQuery, sortDomains } from '../protocol/list-query.ts'
 import type { Params } from '../protocol/parameters.ts'
-import { infoResult, listResult, unknownInfo, writeDay } from '../protocol/results.ts'
+import { infoResult, listResult, nameserver, premiumDns, unknownInfo, writeDay } from '../protocol/results.ts'
 
 const maxChecked = 50
 const yearlyPrice = 12.98
@@ -88,18 +88,16 @@ export const domainCommands: Commands = {
       IsOwner: domain.isOwner,
       IsPremium: domain.isPremium,
     }
-    return infoResult({
-      attributes,
-      dates: {
-        CreatedDate: writeDay(domain.created),
-        ...(isForeign ? {} : { ExpiredDate: writeDay(domain.expires) }),
-      },
-      privacy: describePrivacy(domain),
-      subscription: domain.dns === 'premium' ? subscriptionOf(domain) : undefined,
-      dns: describeDns(domain),
-      nameservers: serversOf(domain),
-      rights: describeRights(domain),
-    })
+    const dates = {
+      CreatedDate: writeDay(domain.created),
+      ...(isForeign ? {} : { ExpiredDate: writeDay(domain.expires) }),
+    }
+    return infoResult(attributes, dates, [
+      describePrivacy(domain),
+      domain.dns === 'premium' ? subscriptionOf(domain) : premiumDns(),
+      element('DnsDetails', describeDns(domain), serversOf(domain).map(nameserver)),
+      describeRights(domain),
+    ])
   },
 
   // The same invented contact in every role.
@@ -146,11 +144,8 @@ export const domainCommands: Commands = {
   },
 }
 
-const subscriptionOf = ({ id, created, expires }: Domain) => ({
-  id: id + 700_000,
-  created: `${created}T00:00:00`,
-  expires: `${expires}T00:00:00`,
-})
+const subscriptionOf = ({ id, created, expires }: Domain) =>
+  premiumDns(id + 700_000, `${created}T00:00:00`, `${expires}T00:00:00`)
 
 function readStatus(domain: Domain, now: number): string {
   if (isExpired(domain, now)) return 'Expired'

@@ -115,53 +115,33 @@ export const unknownZone = {
   getList: (Domain: string) => domainNotFound([element('DomainDNSGetListResult', { Domain, IsUsingOurDNS: false })]),
 }
 
-/** A domain as getInfo describes it. */
-interface InfoResult {
-  /** Status, ID, DomainName, OwnerName, IsOwner, IsPremium. */
-  attributes: Attributes
-  /** CreatedDate and ExpiredDate, as far as they are known. */
-  dates?: Record<string, string>
-  privacy?: Element
-  /** Of PremiumDNS. */
-  subscription?: { id: number; created: string; expires: string } | undefined
-  dns: Attributes
-  nameservers?: string[]
-  rights: Element
-}
+/** namecheap.domains.getInfo: the details, then privacy, PremiumDNS, DNS and rights. */
+export const infoResult = (attributes: Attributes, details: Record<string, string>, parts: Element[]): Element[] => [
+  element('DomainGetInfoResult', attributes, [
+    element('DomainDetails', {}, leaves({ ...details, NumYears: 0 })),
+    element('LockDetails'),
+    ...parts,
+  ]),
+]
 
 const never = '0001-01-01T00:00:00'
-const noSubscription = { id: -1, created: never, expires: never }
 
-export function infoResult(info: InfoResult): Element[] {
-  const { attributes, dates, dns, nameservers = [], rights } = info
-  const { id, created, expires } = info.subscription ?? noSubscription
-  const subscription = {
-    UseAutoRenew: false,
-    SubscriptionId: id,
-    CreatedDate: created,
-    ExpirationDate: expires,
-    IsActive: info.subscription !== undefined,
-  }
-  return [
-    element('DomainGetInfoResult', attributes, [
-      element('DomainDetails', {}, leaves({ ...dates, NumYears: 0 })),
-      element('LockDetails'),
-      info.privacy ?? element('Whoisguard', {}, leaves({ ID: 0 })),
-      element('PremiumDnsSubscription', {}, leaves(subscription)),
-      element('DnsDetails', dns, nameservers.map(nameserver)),
-      rights,
-    ]),
-  ]
+/** The subscription to PremiumDNS; by default none. */
+export const premiumDns = (SubscriptionId = -1, CreatedDate = never, ExpirationDate = never) => {
+  const isActive = SubscriptionId !== -1
+  const subscription = { UseAutoRenew: false, SubscriptionId, CreatedDate, ExpirationDate, IsActive: isActive }
+  return element('PremiumDnsSubscription', {}, leaves(subscription))
 }
 
-const nameserver = (name: string) => element('Nameserver', {}, name)
+export const nameserver = (name: string) => element('Nameserver', {}, name)
 
 /** Refusal of getInfo for a domain that is not in this account. */
 export const unknownInfo = () =>
   new ErrorResponse('2030166', 'Domain is invalid', {
-    skeleton: infoResult({
-      attributes: { ID: 0, IsOwner: false, IsPremium: false },
-      dns: { IsUsingOurDNS: false, HostCount: 0, DynamicDNSStatus: false, IsFailover: false },
-      rights: element('Modificationrights'),
-    }),
+    skeleton: infoResult({ ID: 0, IsOwner: false, IsPremium: false }, {}, [
+      element('Whoisguard', {}, leaves({ ID: 0 })),
+      premiumDns(),
+      element('DnsDetails', { IsUsingOurDNS: false, HostCount: 0, DynamicDNSStatus: false, IsFailover: false }),
+      element('Modificationrights'),
+    ]),
   })

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Account, type Edit } from '../account/account.ts'
+import { Account, type AccountOptions, type Edit } from '../account/account.ts'
 import type { Domain, DomainSketch, HostSketch } from '../account/domain.ts'
 import { type Answer, execute, render } from '../commands/execute.ts'
 import { ErrorResponse, parameterInvalid } from '../protocol/answer.ts'
@@ -23,22 +23,17 @@ export interface Call {
   fault: Breakage['kind'] | undefined
 }
 
-export interface RegistrarOptions {
+export interface RegistrarOptions extends Partial<Omit<AccountOptions, 'owner'>> {
   apiUser: string
   apiKey: string
   /** Accepted values of the parameter ClientIp; `*` accepts any. The real peer address is ignored. */
   allowedIps?: string[]
-  /** Default: the sample domains. Ignored if the file already holds a state. */
-  domains?: DomainSketch[]
   /** `off`, or limits such as the default, `20/minute,700/hour,8000/day`. */
   rate?: string
   /** An MX sent again with another preference keeps the old one. */
   keepsMxPref?: boolean
-  /** Where the domains are stored. Default: in memory. */
-  file?: string
   /** Minimum duration of every call. */
   delayMs?: number
-  now?: () => number
 }
 
 const complete = (options: RegistrarOptions) => ({

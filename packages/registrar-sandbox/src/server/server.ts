@@ -1,12 +1,34 @@
+import type { AddressInfo } from 'node:net'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { Params } from '../protocol/parameters.ts'
 import { FaultList, send } from './faults.ts'
-import type { Registrar } from './registrar.ts'
+import { Registrar, type RegistrarOptions } from './registrar.ts'
 
 const maxFormBytes = 8 * 1024 * 1024
 
-/** The HTTP server: the registrar's API, and endpoints for tests and developers. Does not listen yet. */
-export function buildServer(registrar: Registrar, log: FastifyBaseLogger | undefined): FastifyInstance {
+export interface SandboxOptions extends RegistrarOptions {
+  host?: string
+  /** 0: any free port. */
+  port?: number
+  log?: FastifyBaseLogger
+}
+
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
+
+/** Serves the registrar's API at `url`, which ends in `/xml.response`. */
+export async function startSandbox(options: SandboxOptions) {
+  const { host = '127.0.0.1', port = 0, log } = options
+  const registrar = await Registrar.open(options)
+  const app = buildServer(registrar, log)
+  await app.listen({ host, port })
+  const { family, address, port: bound } = app.server.address() as AddressInfo // It listens on TCP.
+  const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}/xml.response`
+  const close = (): Promise<void> => app.close()
+  return Object.assign(registrar, { url, close, [Symbol.asyncDispose]: close })
+}
+
+/** The registrar's API, and endpoints for tests and developers. */
+function buildServer(registrar: Registrar, log: FastifyBaseLogger | undefined): FastifyInstance {
   const app = Fastify({
     ...(log ? { loggerInstance: log } : {}),
     // URLs are not logged: a GET carries the API key.

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { XMLParser, XMLValidator } from 'fast-xml-parser'
 import { dataDirectory } from '../../../../test/support/not-tested.ts'
-import { type SandboxOptions, startSandbox } from '../../src/index.ts'
+import { type SandboxOptions, startSandbox } from '../../src/server/server.ts'
 
 export const access = { apiUser: 'tester', apiKey: 'a-key-that-must-not-be-seen' }
 
