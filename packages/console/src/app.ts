@@ -92,7 +92,7 @@ const minBytes = 512
  * An `onSend` hook for routes with constant responses. Brotli at the highest quality is slow, so each response is
  * compressed once, at its first request.
  */
-export function compressOnce() {
+function compressOnce() {
   const compressed = new Map<string, Promise<Buffer>>()
   return async (request: FastifyRequest, reply: FastifyReply, payload: unknown) => {
     if (reply.statusCode === 200) reply.header('vary', 'accept-encoding')
@@ -119,10 +119,7 @@ const refused = /; *q=0(?:\.0{1,3})?$/i
 
 /** The best accepted coding; `q=0` excludes one. */
 function codingOf(accepted = ''): keyof typeof codings | undefined {
-  const taken = accepted
-    .toLowerCase()
-    .split(',')
-    .map((part) => part.trim())
+  const taken = accepted.toLowerCase().split(/\s*,\s*/)
   const names = taken.filter((part) => !refused.test(part)).map((part) => part.split(';', 1)[0])
   return names.includes('br') ? 'br' : names.includes('gzip') ? 'gzip' : undefined
 }

@@ -102,10 +102,7 @@ export class LoginLimit {
         from ${table} where key in (${list(scopes.map(({ key }) => key))}) and at > ${this.#windowStart}
         group by key`,
     )
-    const counted = scopes.map((scope) => ({
-      ...scope,
-      ...rows.find(({ key }) => key === scope.key),
-    }))
+    const counted = scopes.map((scope) => ({ ...scope, ...rows.find(({ key }) => key === scope.key) }))
     const waits = counted.map(({ max, count = 0, running = 0, age = 0 }) => {
       if (count < max) return 0
       return running > 0 ? 1 : Math.ceil((age + this.#limits.windowMs) / 1000)

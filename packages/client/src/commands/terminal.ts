@@ -10,15 +10,8 @@ export function formatTable(rows: (string | number)[][]): string {
     (widest, row) => row.map((cell, at) => Math.max(widest[at] ?? 0, String(cell).length)),
     [],
   )
-  return rows
-    .map((row) =>
-      row
-        .map((cell, at) => String(cell).padEnd(widths[at] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .map((line) => `${line}\n`)
-    .join('')
+  const pad = (cell: string | number, at: number) => String(cell).padEnd(widths[at] ?? 0)
+  return rows.map((row) => `${row.map(pad).join('  ').trimEnd()}\n`).join('')
 }
 
 /** A progress bar on standard error: only at a terminal. `total` in bytes. */

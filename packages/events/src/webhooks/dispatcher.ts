@@ -125,10 +125,7 @@ export class WebhookDispatcher {
   }
 }
 
-const readerOf = ({ domains, folders }: Webhook): Rights => ({
-  role: 'admin',
-  ...limitsOf({ domains, folders }),
-})
+const readerOf = (webhook: Webhook): Rights => ({ role: 'admin', ...limitsOf(webhook) })
 
 const testEvent = (id: string): Event => ({
   id,
@@ -160,10 +157,7 @@ export async function sendDelivery(
   // `dns.lookup` takes no signal, so race it.
   const aborted = once(signal, 'abort').then(() => Promise.reject(new Error('no response within 10 s')))
   const posted = post(webhook, event, { networks, signal })
-  const end = await Promise.race([aborted, posted]).catch((error: Error) => ({
-    status: null,
-    answer: error.message,
-  }))
+  const end = await Promise.race([aborted, posted]).catch((error: Error) => ({ status: null, answer: error.message }))
   timer.cancel()
   return { ...end, ms: clock.now() - startedAt }
 }

@@ -22,8 +22,7 @@ export const dnsCommands: Commands = {
     const domain = findZone(account, params, unknownZone.setHosts)
     checkEditable(domain, 'hosts')
     checkManaged(domain)
-    const terms = { nextId: () => account.nextHostId(), keepsMxPref }
-    Object.assign(domain, replaceZone(domain, params, terms))
+    Object.assign(domain, replaceZone(domain, params, { nextId: () => account.nextHostId(), keepsMxPref }))
     return setHostsResult(domain.name)
   },
 
@@ -35,11 +34,9 @@ export const dnsCommands: Commands = {
     return nameserversResult({ Domain: domain.name, ...flags }, serversOf(domain))
   },
 
-  'domains.dns.setDefault': (params, { account }) =>
-    setServers(account, params, { result: 'DomainDNSSetDefaultResult', dns: 'basic' }),
+  'domains.dns.setDefault': (params, { account }) => setServers(account, params, 'basic'),
 
-  'domains.dns.setCustom': (params, { account }) =>
-    setServers(account, params, { result: 'DomainDNSSetCustomResult', dns: 'custom' }),
+  'domains.dns.setCustom': (params, { account }) => setServers(account, params, 'custom'),
 
   'domains.dns.getEmailForwarding'(params, context) {
     const result = 'DomainEmailForwardingResult'
@@ -64,11 +61,8 @@ export const dnsCommands: Commands = {
   },
 }
 
-function setServers(
-  account: Account,
-  params: Params,
-  { result, dns }: { result: string; dns: 'basic' | 'custom' },
-): Element[] {
+function setServers(account: Account, params: Params, dns: 'basic' | 'custom'): Element[] {
+  const result = dns === 'basic' ? 'DomainDNSSetDefaultResult' : 'DomainDNSSetCustomResult'
   const describe = (Domain: string, Updated: boolean) => [element(result, { Domain, Updated })]
   const domain = findZone(account, params, (name) => errors.domainNotFound(describe(name, false)))
   checkEditable(domain, 'nameserver')

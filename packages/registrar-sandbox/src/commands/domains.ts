@@ -15,7 +15,6 @@ const providers = { basic: 'FREE', premium: 'PREMIUM', free: 'FreeDNS', custom: 
 export interface Context {
   account: Account
   now: () => number
-  /** An MX sent again with another preference keeps the old one. */
   keepsMxPref: boolean
 }
 
