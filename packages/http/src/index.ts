@@ -27,7 +27,7 @@ export {
   type RawRoute,
 } from './requests/raw-route.ts'
 export { clientAddressReader, forwardingCheck, methodNotAllowed } from './requests/request-head.ts'
-export { describeIssue, parseInput, toFaults, uncheckedJson } from './requests/validation.ts'
+export { describeIssue, parseInput, pointerTo, toFaults, uncheckedJson } from './requests/validation.ts'
 export {
   type Access,
   answers,

@@ -130,8 +130,8 @@ function addFaults(faults: Fault[], more: Fault[]): Fault[] {
   return [...faults, ...more.filter(({ path }) => isNew(path))]
 }
 
-// RFC 6901: `~` and `/` in a name become `~0` and `~1`.
-const pointerTo = (place: string, path: readonly PropertyKey[]) =>
+/** The JSON Pointer (RFC 6901) of what is at a path below a place. */
+export const pointerTo = (place: string, path: readonly PropertyKey[]) =>
   place + path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 
 /**

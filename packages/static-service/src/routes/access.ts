@@ -5,7 +5,7 @@ import { invalidPath, reservedPath } from '../errors.ts'
 import { readPath } from '../files/file-path.ts'
 import { type AccessRules, ruleNotFound } from '../sharing/access-rules.ts'
 import { requireWrittenDirectory } from './callers.ts'
-import { Username } from './openapi-examples.ts'
+import { restOfUrl, Username } from './schemas.ts'
 
 const folder = 'drafts/'
 
@@ -24,10 +24,7 @@ const NewRule = z
   .strictObject({ public: z.boolean('must be true or false') })
   .meta({ id: 'NewAccessRule', examples: [{ public: false }] })
 
-const AtPrefix = z.object({
-  '*': z.string().meta({ description: 'a folder', examples: [folder] }),
-})
-
+const params = restOfUrl('a folder', folder)
 const faults = [invalidPath('a segment is empty'), reservedPath('tree')]
 
 const routes = operations({
@@ -44,7 +41,7 @@ const routes = operations({
     summary: 'Make a folder private or public',
     description:
       'Counts with the response, at every replica. A private file is 404 at `/static/` without credentials that may read it. Copies that caches hold of what was public are out of reach.',
-    params: AtPrefix,
+    params,
     body: NewRule,
     errors: faults,
     ...answers(200, 'The rule', RuleRecord),
@@ -52,7 +49,7 @@ const routes = operations({
   removeAccessRule: {
     summary: 'Remove the rule of a folder',
     description: 'Its files follow the next rule above. Counts with the response.',
-    params: AtPrefix,
+    params,
     errors: [...faults, ruleNotFound(folder)],
     ...answers(204, 'Removed'),
   },

@@ -6,7 +6,7 @@ import type { Link } from '../sharing/links.ts'
 import { describeChange } from './history/changes.ts'
 import { describeVersion } from './history/versions.ts'
 import { describeLink, maySee } from './links.ts'
-import { change } from './openapi-examples.ts'
+import { change } from './schemas.ts'
 
 /** What this service tells of, for GET /api/events and webhooks. */
 export const eventSource: EventSource = {

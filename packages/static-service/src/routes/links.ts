@@ -14,7 +14,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { directoryNotFound, fileNotFound, invalidPath, rangeNotSatisfiable } from '../errors.ts'
 import { type Link, type Links, linkNotFound, tooManyLinks } from '../sharing/links.ts'
 import { requireWrittenDirectory, requireWrittenPath } from './callers.ts'
-import { file, Path, Username } from './openapi-examples.ts'
+import { file, Path, Username } from './schemas.ts'
 import { documentRawRoute } from './static.ts'
 
 interface Dependencies {

@@ -2,11 +2,7 @@ import type { App } from '@domains-and-files/http'
 import type { FastifySchema } from 'fastify'
 import { z } from 'zod'
 import { fileNotFound, invalidPath, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
-import { file } from './openapi-examples.ts'
-
-const AtStaticPath = z.object({
-  '*': z.string().meta({ description: 'the path of a file', examples: [file.path] }),
-})
+import { file, restOfUrl } from './schemas.ts'
 
 const exampleTag = `"${file.sha256}"`
 
@@ -73,7 +69,7 @@ const staticSchema = {
     },
     304: { description: 'The file is unchanged by the condition', headers: contentHeaders },
   },
-  params: AtStaticPath,
+  params: restOfUrl('the path of a file', file.path),
   querystring: StaticQuery,
 }
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { CategoryCount, DirectoryNode, FileList } from '../../src/routes/files/file-schema.ts'
+import { CategoryCount, DirectoryNode } from '../../src/routes/files/browse.ts'
+import { FileList } from '../../src/routes/schemas.ts'
 import { emptyService } from '../support/empty-service.ts'
 import type { Service } from '../support/start.ts'
 

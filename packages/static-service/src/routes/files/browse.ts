@@ -12,10 +12,11 @@ import {
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import { type SortedFile, sorts } from '../../catalog/list-query.ts'
+import type { CategoryCount as Count } from '../../catalog/reads.ts'
 import { directoryNotFound } from '../../errors.ts'
 import { readDirectory } from '../../files/file-path.ts'
 import { categories } from '../../files/media-type.ts'
-import { CategoryCount, DirectoryNode, describeCategory, FileList } from './file-schema.ts'
+import { FileList, Path, Size } from '../schemas.ts'
 import type { FileDependencies } from './store-files.ts'
 
 /** A directory in a query; the root is empty. */
@@ -58,6 +59,34 @@ const TreeQuery = z.strictObject({
   prefix: prefixQuery('the directory to start at'),
   depth: wholeNumber(0, 999_999_999).default(maxDepth).describe('number of levels to open'),
 })
+
+export const CategoryCount = z
+  .object({ category: z.enum(categories), file_count: z.int(), total_size: z.int() })
+  .meta({ id: 'Category' })
+
+const FileNode = z
+  .object({
+    name: z.string().meta({ examples: ['hello.txt'] }),
+    path: Path,
+    type: z.literal('file'),
+    size: Size,
+    content_type: z.string().meta({ examples: ['text/plain'] }),
+  })
+  .meta({ id: 'FileNode' })
+
+export const DirectoryNode = z
+  .object({
+    name: z.string().meta({ examples: ['notes'] }),
+    path: z.string().meta({ examples: ['notes'] }),
+    type: z.literal('directory'),
+    file_count: z.int().describe('including everything below'),
+    total_size: z.int().describe('including everything below'),
+    get children(): z.ZodNullable<z.ZodArray<z.ZodUnion<readonly [typeof DirectoryNode, typeof FileNode]>>> {
+      return z.array(z.union([DirectoryNode, FileNode])).nullable()
+    },
+    truncated: z.literal(true).optional().describe('the directory has more children than a response can hold'),
+  })
+  .meta({ id: 'DirectoryNode' })
 
 const routes = operations({
   shared: { access: 'viewer', folders: 'prefix', optionalSlash: true, tags: ['files'] },
@@ -108,3 +137,9 @@ export function registerBrowseRoutes(app: App, { catalog, describe }: FileDepend
     return reply.type('application/json; charset=utf-8').send(Buffer.from(json) as never)
   })
 }
+
+export const describeCategory = ({ category, fileCount, totalSize }: Count) => ({
+  category,
+  file_count: fileCount,
+  total_size: totalSize,
+})

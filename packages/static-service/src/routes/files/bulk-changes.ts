@@ -7,9 +7,8 @@ import type { Removed } from '../../catalog/changes/group.ts'
 import { readTreePages } from '../../catalog/history/past-files.ts'
 import * as errors from '../../errors.ts'
 import { nameOf } from '../../files/file-path.ts'
-import { categoryOf } from '../../files/media-type.ts'
 import { actorOf, requireWrittenDirectory, requireWrittenPath } from '../callers.ts'
-import { file } from '../openapi-examples.ts'
+import { file } from '../schemas.ts'
 import { detectType } from '../trees/receive-tree.ts'
 import { checkDistinct, type FileDependencies } from './store-files.ts'
 
@@ -99,8 +98,7 @@ async function moveAll(moves: DirectoryMove[], actor: Actor, { catalog, store }:
   async function typeAt(to: string, from: string) {
     const row = await catalog.find(from)
     if (!row) throw errors.fileNotFound(from)
-    const contentType = await detectType(store, nameOf(to), row.digest)
-    return { digest: row.digest, contentType, category: categoryOf(contentType) }
+    return { digest: row.digest, ...(await detectType(store, nameOf(to), row.digest)) }
   }
 }
 

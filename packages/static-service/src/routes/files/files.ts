@@ -1,6 +1,5 @@
 import { type App, answers, bodyChunks, eachAnswer, isCurrent, operations } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
@@ -8,15 +7,17 @@ import { hasEncodedSlash, readUrlPath } from '../../files/file-path.ts'
 import { LruLoader } from '../../serving/content-stream.ts'
 import { actorOf } from '../callers.ts'
 import {
+  FileRecord,
   file,
   fileTooLarge,
   ifMatchHeader,
   ifNoneMatchHeader,
   recordTag,
+  restOfUrl,
+  storedAnswers,
   uploadConditions,
   uploadErrors,
-} from '../openapi-examples.ts'
-import { FileRecord, storedAnswers } from './file-schema.ts'
+} from '../schemas.ts'
 import { conditionsOf, type FileDependencies, onlyFile, rawBody, sendStored, stage, storeFiles } from './store-files.ts'
 
 interface Dependencies extends FileDependencies {
@@ -41,12 +42,7 @@ export function createRecordCache(catalog: Catalog, memoryBytes: number): Record
   return records
 }
 
-const FilePath = z.object({
-  '*': z.string().meta({
-    description: 'path of a file, its slashes not percent-encoded',
-    examples: [file.path],
-  }),
-})
+const params = restOfUrl('path of a file, its slashes not percent-encoded', file.path)
 
 function sendRecord(request: FastifyRequest, reply: FastifyReply, { etag, json }: CachedRecord) {
   reply.header('etag', etag).header('cache-control', 'private, no-cache')
@@ -59,7 +55,7 @@ const routes = operations({
   getFile: {
     summary: 'Read the record of a file',
     description: 'What is stored about it, not its bytes: those are at `/static/{path}`.',
-    params: FilePath,
+    params,
     requestHeaders: ifNoneMatchHeader,
     ...eachAnswer({
       200: { description: 'The record of the file', headers: recordTag, body: FileRecord },
@@ -70,7 +66,7 @@ const routes = operations({
     access: 'editor',
     summary: 'Delete a file',
     description: 'After the response no GET returns the file.',
-    params: FilePath,
+    params,
     requestHeaders: ifMatchHeader,
     errors: [errors.preconditionFailed(file.path)],
     ...answers(204, 'Deleted'),
@@ -80,7 +76,7 @@ const routes = operations({
     summary: 'Store the request body as a file',
     description:
       'The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The ETag of the response is that of the record; If-Match also accepts the quoted `sha256`.',
-    params: FilePath,
+    params,
     requestHeaders: {
       ...uploadConditions,
       'content-digest': {

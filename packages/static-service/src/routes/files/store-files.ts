@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { readmit } from '@domains-and-files/auth'
 import { type App, readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
+import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
@@ -10,12 +11,13 @@ import { type Conditions, etagOf, holds, mustBeNew } from '../../catalog/changes
 import type { FileRow, NewFile } from '../../catalog/tables.ts'
 import type { Config } from '../../config.ts'
 import * as errors from '../../errors.ts'
-import { encodePath, nameOf } from '../../files/file-path.ts'
+import { encodePath, nameOf, urlOf } from '../../files/file-path.ts'
 import { categoryOf, contentTypeOf, typeByName } from '../../files/media-type.ts'
 import { readHttpDate } from '../../rfc9110/conditional-requests.ts'
 import type { ContentCache } from '../../serving/content-cache.ts'
+import type { AccessRules } from '../../sharing/access-rules.ts'
 import { actorOf, requirePath } from '../callers.ts'
-import type { DescribeFiles } from './file-schema.ts'
+import type { FileRecord } from '../schemas.ts'
 
 /** Preconditions of a request on the stored file (RFC 9110, 13.1). A malformed date is ignored (13.1.4). */
 export function conditionsOf(headers: IncomingHttpHeaders): Conditions {
@@ -145,10 +147,35 @@ export interface FileDependencies {
   maxBatchFiles: number
   /** Maximum files of a tree, and bytes of all of them. */
   trees: Config['trees']
-  describe: DescribeFiles
+  describe: ReturnType<typeof fileDescriber>
   /** Called with each file after it was stored. */
   onStored: (row: FileRow) => void
 }
+
+// The file is already stored, so a failed refresh is no error: uses the last known rules.
+function ignoreUnavailable(error: unknown) {
+  if (!(error instanceof DatabaseUnavailableError)) throw error
+}
+
+/** Their URLs are absolute with a base. */
+export const fileDescriber =
+  (rules: AccessRules, base?: string) =>
+  async (rows: FileRow[]): Promise<z.infer<typeof FileRecord>[]> => {
+    await rules.refresh().catch(ignoreUnavailable)
+    return rows.map((row) => ({
+      path: row.path,
+      name: nameOf(row.path),
+      category: row.category,
+      content_type: row.contentType,
+      size: row.size,
+      sha256: row.digest,
+      url: urlOf(row.path, base),
+      public: rules.isPublic(row.path),
+      uploaded_by: row.uploadedBy,
+      created_at: row.createdAt,
+      updated_at: row.updatedAt,
+    }))
+  }
 
 /** An arrived blob, and its target path. */
 export interface Arrival {
@@ -166,11 +193,9 @@ export async function keepFile({ path, draft }: Arrival, uploadedBy: string): Pr
 
 /** Also waits for the others where one fails: a blob that is kept after it was disposed of would stay leased. */
 export async function keepFiles(arrivals: Arrival[], uploadedBy: string): Promise<NewFile[]> {
-  const kept = await Promise.allSettled(arrivals.map((each) => keepFile(each, uploadedBy)))
-  return kept.map((outcome) => {
-    if (outcome.status === 'rejected') throw outcome.reason
-    return outcome.value
-  })
+  const keeping = arrivals.map((each) => keepFile(each, uploadedBy))
+  await Promise.allSettled(keeping)
+  return await Promise.all(keeping)
 }
 
 /**

@@ -1,4 +1,12 @@
-import { type App, answers, databaseProblem, HttpError, operations, validationFailed } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  databaseProblem,
+  HttpError,
+  operations,
+  pointerTo,
+  validationFailed,
+} from '@domains-and-files/http'
 import multipart, { type Multipart } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -6,8 +14,7 @@ import type { StagedBlob } from '../../blobs/staging-file.ts'
 import * as errors from '../../errors.ts'
 import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
 import { requirePath } from '../callers.ts'
-import { file, fileTooLarge, uploadConditions, uploadErrors } from '../openapi-examples.ts'
-import { FileRecord, storedAnswers } from './file-schema.ts'
+import { FileRecord, file, fileTooLarge, storedAnswers, uploadConditions, uploadErrors } from '../schemas.ts'
 import {
   type Arrival,
   checkDistinct,
@@ -231,7 +238,7 @@ class UploadForm {
   #strayParts() {
     return validationFailed(
       this.#strays.map((name) => ({
-        path: `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+        path: pointerTo('', [name]),
         message: name === 'path' ? 'must be sent once, without a file name' : 'is not known here',
       })),
     )

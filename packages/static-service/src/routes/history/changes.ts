@@ -6,7 +6,7 @@ import type { DiffFile } from '../../catalog/history/past-files.ts'
 import * as errors from '../../errors.ts'
 import { actorOf } from '../callers.ts'
 import { prefixQuery } from '../files/browse.ts'
-import { change, file, Path, Sha256, Size, Username } from '../openapi-examples.ts'
+import { change, file, noRoom, Path, Sha256, Size, Username } from '../schemas.ts'
 
 export const ChangeId = z
   .string()
@@ -129,8 +129,7 @@ const routes = operations({
       errors.revertConflict(change.paths),
       errors.historyGone(),
       errors.pathConflict('notes'),
-      errors.insufficientStorage(),
-      errors.quotaExceeded(10_737_418_240),
+      ...noRoom,
     ],
     ...answers(200, 'The new change', Change),
   },

@@ -13,9 +13,8 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import { etagOf } from '../../catalog/changes/file-changes.ts'
 import type { VersionRow } from '../../catalog/tables.ts'
 import { noVersion, versionExists, versionNotFound } from '../../errors.ts'
-import { UsageQuery } from '../files/browse.ts'
-import { CategoryCount, describeCategory } from '../files/file-schema.ts'
-import { ifNoneMatchHeader, recordTag, Username, VersionName } from '../openapi-examples.ts'
+import { CategoryCount, describeCategory, UsageQuery } from '../files/browse.ts'
+import { ifNoneMatchHeader, recordTag, Username, VersionName } from '../schemas.ts'
 
 export const describeVersion = ({ id, version, changelog, ...row }: VersionRow) => ({
   id,

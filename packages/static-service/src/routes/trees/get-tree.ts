@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { type App, eachAnswer, type HeaderDoc, isCurrent, operations } from '@domains-and-files/http'
+import { type App, eachAnswer, isCurrent, operations } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
@@ -13,14 +13,9 @@ import * as errors from '../../errors.ts'
 import { hasEncodedSlash, nameOf, readPath } from '../../files/file-path.ts'
 import { requireDirectory } from '../callers.ts'
 import type { FileDependencies } from '../files/store-files.ts'
-import { file, ifNoneMatchHeader, Sha256, Size } from '../openapi-examples.ts'
+import { file, ifNoneMatchHeader, restOfUrl, Sha256, Size } from '../schemas.ts'
 
-export const TreePath = z.object({
-  '*': z.string().meta({
-    description: 'a directory with a trailing slash; empty: the whole store',
-    examples: ['site/'],
-  }),
-})
+export const TreePath = restOfUrl('a directory with a trailing slash; empty: the whole store', 'site/')
 
 export const treePathErrors = [errors.invalidPath('a tree is a directory, which ends in a slash')]
 
@@ -46,7 +41,7 @@ export const At = z
 
 export const atErrors = [errors.versionNotFound('1.4.0'), errors.changeNotFound(4711), errors.historyGone()]
 
-export const treeTag: Record<string, HeaderDoc> = {
+export const treeTag = {
   etag: {
     description: 'Of all names and contents of the tree: the same for each of its forms',
     example: '"c1d8ab3e0f2b4c5d8e9f0a1b2c3d4e5f"',

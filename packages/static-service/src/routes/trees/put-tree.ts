@@ -21,7 +21,7 @@ import { actorOf, requireWrittenDirectory } from '../callers.ts'
 import { conditionsOf, type FileDependencies, rawBody, stage } from '../files/store-files.ts'
 import { Change, describeChange } from '../history/changes.ts'
 import { NewVersion } from '../history/versions.ts'
-import { file, fileTooLarge } from '../openapi-examples.ts'
+import { file, fileTooLarge, noRoom } from '../schemas.ts'
 import { At, atErrors, readTreePath, TreePath, treePathErrors, treeTag } from './get-tree.ts'
 import { Digest, TreeArrivals } from './receive-tree.ts'
 
@@ -62,10 +62,7 @@ const routes = operations({
     params: TreePath,
     querystring: TreeQuery,
     requestHeaders: {
-      'if-match': {
-        description: 'Only if the tree has this ETag',
-        example: treeTag.etag?.example ?? '',
-      },
+      'if-match': { description: 'Only if the tree has this ETag', example: treeTag.etag.example },
       'if-none-match': { description: '`*`: only if there is no file yet', example: '*' },
     },
     errors: [
@@ -80,8 +77,7 @@ const routes = operations({
       errors.versionExists('1.4.0'),
       errors.treeChanged('notes'),
       errors.treeTooLarge('20000 files'),
-      errors.insufficientStorage(),
-      errors.quotaExceeded(10_737_418_240),
+      ...noRoom,
     ],
     consumes: ['application/x-tar', 'application/gzip', 'application/zstd', 'application/zip', 'application/json'],
     body: rawBody('{ "from": "previews/pr-12/" }'),
@@ -93,13 +89,7 @@ const routes = operations({
     description:
       'It is kept for a day without a file, for manifests of the same caller. The body is the content, of any type.',
     params: z.object({ sha256: Digest.meta({ description: 'SHA-256 of the body', examples: [file.sha256] }) }),
-    errors: [
-      errors.digestMismatch('its name'),
-      fileTooLarge,
-      errors.contentCodingNotSupported(),
-      errors.insufficientStorage(),
-      errors.quotaExceeded(10_737_418_240),
-    ],
+    errors: [errors.digestMismatch('its name'), fileTooLarge, errors.contentCodingNotSupported(), ...noRoom],
     consumes: ['application/octet-stream'],
     body: rawBody('Hello, files\n'),
     ...eachAnswer({ 201: { description: 'Stored' }, 204: { description: 'It was stored already' } }),
@@ -192,8 +182,7 @@ async function readSource(
   arrivals: TreeArrivals,
   { body, catalog }: { body: unknown; catalog: Catalog },
 ): Promise<TreeSource> {
-  if (typeof body === 'object' && body !== null && 'files' in body)
-    return { files: await arrivals.readManifest(body), areStored: true }
+  if ('files' in Object(body)) return { files: await arrivals.readManifest(body), areStored: true }
   const { from: written, at } = parseInput(FromTree, body)
   const from = requireWrittenDirectory(request.caller, written)
   return { from, change: at === undefined ? at : await catalog.reads.changeAt(at) }

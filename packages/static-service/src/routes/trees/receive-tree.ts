@@ -1,5 +1,5 @@
 import type { Caller } from '@domains-and-files/auth'
-import { parseInput } from '@domains-and-files/http'
+import { parseInput, pointerTo } from '@domains-and-files/http'
 import { z } from 'zod'
 import { type ArchiveEntry, type Body, readArchive } from '../../archives/read-archive.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
@@ -29,7 +29,10 @@ function pathOf(directory: string, name: string, kind: ArchiveEntry['kind']): st
 const isSkipped = (name: string) =>
   nameOf(name).startsWith('._') || nameOf(name) === '.DS_Store' || name.startsWith('__MACOSX/')
 
-type Arrival = Pick<NewFile, 'path'> & { draft: StagedBlob }
+interface TreeArrival {
+  path: string
+  draft: StagedBlob
+}
 
 interface Dependencies extends FileDependencies {
   caller: Caller
@@ -64,7 +67,7 @@ export class TreeArrivals implements AsyncDisposable {
     const { limits, trees } = this.#dependencies
     const { maxBytes, maxFiles } = trees
     const entries = readArchive(body, { maxBytes, maxFiles, spool: this.#spool })
-    const batch: Arrival[] = []
+    const batch: TreeArrival[] = []
     let [total, kept] = [0, 0]
     const check = (bytes: number) => {
       limits.checkSize(bytes)
@@ -94,7 +97,7 @@ export class TreeArrivals implements AsyncDisposable {
    * The files of `{ "files": { "path": { "sha256" } } }`, whose contents must be stored, and known to the caller.
    * @throws {HttpError} `validation_failed`, `invalid_archive`, `tree_too_large` or `contents_missing`.
    */
-  async readManifest(body: object): Promise<NewFile[]> {
+  async readManifest(body: unknown): Promise<NewFile[]> {
     const { catalog, store, caller } = this.#dependencies
     const named: Pick<NewFile, 'path' | 'digest'>[] = []
     for (const { name, digest } of digestsOf(body)) {
@@ -107,9 +110,7 @@ export class TreeArrivals implements AsyncDisposable {
     const missing = [...digests].filter((digest) => !sizes.has(digest))
     if (missing.length > 0) throw contentsMissing(missing.slice(0, maxMissing))
     for (const { path, digest } of named) {
-      const name = nameOf(path)
-      const contentType = typeByName(name) ?? (await detectType(store, name, digest))
-      const type = { contentType, category: categoryOf(contentType) }
+      const type = await detectType(store, nameOf(path), digest)
       this.#files.push({ path, digest, size: sizes.get(digest) ?? 0, ...type, uploadedBy })
     }
     return this.#files
@@ -151,13 +152,13 @@ export class TreeArrivals implements AsyncDisposable {
   }
 
   // A batch becomes durable while the next one arrives: the store commits small blobs in groups.
-  async #keep(batch: Arrival[]) {
+  async #keep(batch: TreeArrival[]) {
     await this.#keeping
     this.#keeping = this.#makeDurable(batch)
     this.#keeping.catch(() => undefined) // Thrown when the next batch has arrived.
   }
 
-  async #makeDurable(batch: Arrival[]) {
+  async #makeDurable(batch: TreeArrival[]) {
     const { store, caller } = this.#dependencies
     const keeping = batch.map(async ({ path, draft }) => {
       await draft.seal()
@@ -166,10 +167,8 @@ export class TreeArrivals implements AsyncDisposable {
       if (store.holdsSmall && size <= maxSmallBytes) this.#held.push({ draft, digest, size })
       return file
     })
-    for (const outcome of await Promise.allSettled(keeping)) {
-      if (outcome.status === 'rejected') throw outcome.reason
-      this.#files.push(outcome.value)
-    }
+    await Promise.allSettled(keeping)
+    this.#files.push(...(await Promise.all(keeping)))
     await this.#releaseHeld()
   }
 
@@ -195,11 +194,15 @@ const maxHeldBytes = 8_388_608
 
 const maxMissing = 1000
 
-/** The media type of a stored content under a name. */
-export async function detectType(store: BlobStore, name: string, digest: string): Promise<string> {
+/** The media type of a stored content under a name, and its category. */
+export async function detectType(store: BlobStore, name: string, digest: string) {
+  const contentType = typeByName(name) ?? (await contentTypeOf(name, await readHead(store, digest)))
+  return { contentType, category: categoryOf(contentType) }
+}
+
+async function readHead(store: BlobStore, digest: string) {
   await using blob = await store.open(digest)
-  const head = await blob?.read(0, Math.min(headLength, blob.size))
-  return contentTypeOf(name, head)
+  return await blob?.read(0, Math.min(headLength, blob.size))
 }
 
 const Manifest = z.strictObject({ files: z.custom<object>(isObject, 'must be an object') })
@@ -210,11 +213,10 @@ export const Digest = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hex digits 
 const ManifestFile = z.strictObject({ sha256: Digest, size: z.unknown().optional() })
 
 // Not as a record, of which zod drops the key `__proto__`. Lazy: the caller stops at too many files.
-function* digestsOf(body: object): Generator<{ name: string; digest: string }> {
+function* digestsOf(body: unknown): Generator<{ name: string; digest: string }> {
   const { files } = parseInput(Manifest, body)
   for (const [name, file] of Object.entries(files)) {
-    const pointer = `/files/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-    yield { name, digest: parseInput(ManifestFile, file, pointer).sha256 }
+    yield { name, digest: parseInput(ManifestFile, file, pointerTo('/files', [name])).sha256 }
   }
 }
 

@@ -1,19 +1,88 @@
-import { type App, bodyChunks, HttpError, hasBody, methodNotAllowed } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  bodyChunks,
+  HttpError,
+  hasBody,
+  methodNotAllowed,
+  operations,
+} from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 import * as errors from '../../errors.ts'
 import { encodePath } from '../../files/file-path.ts'
 import type { Upload, Uploads, UploadWriter } from '../../uploads/uploads.ts'
 import { requirePath } from '../callers.ts'
-import { type FileDependencies, onlyFile, registerRawBodies, storeFiles } from '../files/store-files.ts'
-import * as tus from './tus-schemas.ts'
+import { type FileDependencies, onlyFile, rawBody, registerRawBodies, storeFiles } from '../files/store-files.ts'
+import { file, uploadErrors } from '../schemas.ts'
+import { readBytes, readChecksum, readMetadata } from './tus-headers.ts'
+
+const headers = {
+  location: { description: 'URL of a new upload', example: '/api/uploads/5f0c1a52' },
+  'upload-offset': { description: 'Bytes that are durable', example: '8388608' },
+}
+
+const folder = z.string().meta({ description: 'Directory of `filename`', examples: ['notes'] })
+const params = z.object({ id: z.string().meta({ examples: ['5f0c1a52'] }) })
+
+const faults = [
+  errors.malformedTus('Send either Upload-Length or Upload-Defer-Length: 1'),
+  ...[errors.concatenationNotSupported(), errors.tusVersionNotSupported()],
+  ...[errors.uploadNotFound(), errors.uploadEnded(), errors.uploadLocked()],
+  ...[errors.offsetConflict(8_388_608), errors.uploadLengthExceeded(104_857_600)],
+  ...[errors.fileTooLarge(10_737_418_240), errors.tooManyUploads(100)],
+  ...[errors.notOffsetStream(), errors.checksumMismatch()],
+  ...uploadErrors,
+]
+
+// In short: clients know the protocol.
+const { createUpload, ...methods } = operations({
+  shared: {
+    access: 'editor',
+    folders: 'handler',
+    tags: ['files'],
+    requestHeaders: {
+      'tus-resumable': { description: 'Version of the protocol, the only one', example: '1.0.0' },
+      'upload-length': { description: 'Bytes of the file', example: '104857600' },
+      'upload-metadata': {
+        description: '`path`, `filename`, `overwrite`, `if_match`, each in base64; others are kept',
+        example: `path ${Buffer.from(file.path).toString('base64')}`,
+      },
+      'upload-offset': { description: 'Where the bytes of a PATCH belong', example: '8388608' },
+    },
+    errors: faults,
+  },
+  createUpload: {
+    optionalSlash: true,
+    summary: 'Begin a resumable upload',
+    description:
+      'tus 1.0.0, for any of its clients. The file takes the path in `Upload-Metadata`, or its `filename` in the directory of the query. A body of `application/offset+octet-stream` is the first bytes.',
+    querystring: z.strictObject({ folder: folder.optional() }),
+    ...answers(201, 'Created; with all bytes, the file is stored', z.undefined(), headers),
+  },
+  HEAD: { hide: true },
+  POST: { hide: true }, // With its method in a header.
+  PATCH: {
+    operationId: 'appendToUpload',
+    summary: 'Append bytes to an upload',
+    description:
+      'The request that completes the file stores it, and responds with its `Content-Location`, `ETag` and `Repr-Digest`. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.',
+    consumes: ['application/offset+octet-stream'],
+    body: rawBody('Hello, files\n'),
+    ...answers(204, 'The bytes are durable', z.undefined(), headers),
+  },
+  DELETE: {
+    operationId: 'deleteUpload',
+    summary: 'Remove an unfinished upload',
+    description: 'The file of a finished one stays.',
+    ...answers(204, 'Removed'),
+  },
+})
 
 type Dependencies = FileDependencies & { uploads: Uploads }
 type Exchange = Dependencies & { request: FastifyRequest; reply: FastifyReply }
 
-/**
- * Routes of /api/uploads/: tus 1.0.0 with creation, creation-with-upload, creation-defer-length, expiration,
- * termination and checksum.
- */
+/** Routes of /api/uploads/: tus 1.0.0. */
 export async function registerResumableRoutes(app: App, dependencies: Dependencies) {
   await registerRawBodies(app, (scope) => {
     scope.addHook('onRequest', async ({ method, headers, raw }) => {
@@ -37,14 +106,13 @@ function addRoutes(app: App, dependencies: Dependencies) {
     'tus-extension': 'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
     'tus-checksum-algorithm': 'sha1,sha256',
   }
-  const [url, ...urls] = ['/api/uploads/:id', '/api/uploads', '/api/uploads/'] as const
-  const forAnyone = { schema: { hide: true } }
-  for (const each of [url, ...urls])
-    app.options(each, forAnyone, (_request, reply) => reply.code(204).headers(abilities).send())
-  for (const each of urls)
-    app.post(each, { config, schema: tus.creationSchema }, (request, reply) =>
-      create({ ...dependencies, request, reply }, request.query.folder),
-    )
+  const hidden = { hide: true }
+  const sendAbilities = (_request: FastifyRequest, reply: FastifyReply) => reply.code(204).headers(abilities).send()
+  app.options('/api/uploads', { config: { optionalSlash: true }, schema: hidden }, sendAbilities)
+  app.options('/api/uploads/:id', { schema: hidden }, sendAbilities)
+  app.post('/api/uploads', createUpload, (request, reply) =>
+    create({ ...dependencies, request, reply }, request.query.folder),
+  )
   const handler = (request: FastifyRequest & { params: { id: string } }, reply: FastifyReply) => {
     const { 'x-http-method-override': override = 'POST' } = request.headers
     const method = request.method === 'POST' ? String(override).toUpperCase() : request.method
@@ -52,22 +120,20 @@ function addRoutes(app: App, dependencies: Dependencies) {
     if (!handle) throw methodNotAllowed(method, Object.keys(handlers).join(', '))
     return handle({ ...dependencies, request, reply }, request.params.id)
   }
-  for (const [method, schema] of Object.entries(tus.methodSchemas))
-    app.route({ method, url, config, schema: { ...schema, params: tus.params }, handler })
+  for (const [method, { config, schema }] of Object.entries(methods))
+    app.route({ method, url: '/api/uploads/:id', config, schema: { ...schema, params }, handler })
 }
-
-const config = { access: 'editor', folders: 'handler' } as const
 
 async function create(exchange: Exchange, folder: string | undefined) {
   const { request, reply, uploads, limits } = exchange
   const { caller } = request
   const { 'upload-concat': concat, 'upload-defer-length': deferred } = request.headers
   if (concat !== undefined) throw errors.concatenationNotSupported()
-  const length = tus.readBytes(request.headers, 'upload-length') ?? null
+  const length = readBytes(request.headers, 'upload-length') ?? null
   const metadata = String(request.headers['upload-metadata'] ?? '')
   if (deferred !== (length === null ? '1' : undefined))
     throw errors.malformedTus('Send either Upload-Length or Upload-Defer-Length: 1')
-  const { conditions, pathIn } = tus.readMetadata(metadata)
+  const { conditions, pathIn } = readMetadata(metadata)
   const path = requirePath(caller, pathIn(folder))
   limits.checkSize(length ?? 0)
   await limits.checkTarget(path, conditions)
@@ -75,8 +141,8 @@ async function create(exchange: Exchange, folder: string | undefined) {
   const created = await uploads.create({ owner: caller.username, path, metadata, length })
   reply.code(201).header('location', `/api/uploads/${created.id}`)
   if (!hasBody(request.raw) && length !== 0) return reply.headers(progressOf(created)).send()
-  const work = (writer: UploadWriter) => receive(exchange, writer, 0)
-  const upload = await uploads.write(created.id, caller, work).catch(async (error) => {
+  const receiving = uploads.write(created.id, caller, (writer) => receive(exchange, writer, 0))
+  const upload = await receiving.catch(async (error) => {
     // Only a whole upload is worth another attempt: the client has no URL yet.
     await uploads.write(created.id, caller, async (writer) => {
       if (!isWhole(writer.upload)) await writer.end()
@@ -99,10 +165,9 @@ const handlers: Record<string, (exchange: Exchange, id: string) => Promise<unkno
 
   async PATCH(exchange, id) {
     const { request, reply, uploads } = exchange
-    const offset = tus.readBytes(request.headers, 'upload-offset')
+    const offset = readBytes(request.headers, 'upload-offset')
     if (offset === undefined) throw errors.malformedTus('Send Upload-Offset')
-    const work = (writer: UploadWriter) => receive(exchange, writer, offset)
-    const upload = await uploads.write(id, request.caller, work)
+    const upload = await uploads.write(id, request.caller, (writer) => receive(exchange, writer, offset))
     return reply.code(204).headers(progressOf(upload)).send()
   },
 
@@ -118,8 +183,8 @@ async function receive(exchange: Exchange, writer: UploadWriter, offset: number)
   const { raw, headers } = exchange.request
   const { upload } = writer
   const { size } = upload
-  const checksum = tus.readChecksum(headers)
-  const length = tus.readBytes(headers, 'upload-length') ?? upload.length
+  const checksum = readChecksum(headers)
+  const length = readBytes(headers, 'upload-length') ?? upload.length
   const conflict = errors.offsetConflict(knownOffset(upload))
   if (isWhole(upload) ? offset > size : offset !== size) throw conflict
   if (length !== (upload.length ?? length) || (length ?? size) < size)
@@ -152,7 +217,7 @@ async function publish(exchange: Exchange, writer: UploadWriter) {
   const row = tried ? await catalog.find(path) : undefined
   const isStored = row?.digest === draft.hash?.digest && row?.uploadedBy === owner
   // A retry may come under another condition than the one that failed.
-  const conditions = 'if-match' in request.headers ? undefined : tus.readMetadata(metadata).conditions
+  const conditions = 'if-match' in request.headers ? undefined : readMetadata(metadata).conditions
   const stored = isStored
     ? { rows: [row], records: await describe([row]) }
     : await storeFiles(request, [{ path, draft }], exchange, conditions).catch(async (error) => {
