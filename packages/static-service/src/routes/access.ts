@@ -20,9 +20,7 @@ const RuleRecord = z
 
 const RuleList = z.object({ rules: z.array(RuleRecord) }).meta({ id: 'AccessRules' })
 
-const NewRule = z
-  .strictObject({ public: z.boolean('must be true or false') })
-  .meta({ id: 'NewAccessRule', examples: [{ public: false }] })
+const NewRule = z.strictObject({ public: z.boolean() }).meta({ id: 'NewAccessRule', examples: [{ public: false }] })
 
 const params = restOfUrl('a folder', folder)
 const faults = [invalidPath('a segment is empty'), reservedPath('tree')]

@@ -51,7 +51,7 @@ const CreatedLink = LinkRecord.extend({
 
 const NewLink = z
   .strictObject({
-    path: z.string('must be a string').describe('path of a file, or of a folder with a trailing slash'),
+    path: z.string().describe('path of a file, or of a folder with a trailing slash'),
     expires_in: z.int().min(60).max(31_536_000).optional().describe('seconds; default 7 days'),
     downloads: z.int().min(1).max(10_000).optional().describe('absent: not limited'),
     name: z

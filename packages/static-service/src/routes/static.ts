@@ -18,15 +18,11 @@ const contentHeaders = {
   },
 }
 
+const mayRepeat = z.union([z.string(), z.array(z.string())]).optional()
+
 const StaticQuery = z.looseObject({
-  v: z
-    .union([z.string(), z.array(z.string())])
-    .optional()
-    .describe('at least 8 leading hex digits of the SHA-256: this content may be cached for ever'),
-  download: z
-    .union([z.string(), z.array(z.string())])
-    .optional()
-    .describe('with any value or none: the browser saves the file'),
+  v: mayRepeat.describe('at least 8 leading hex digits of the SHA-256: this content may be cached for ever'),
+  download: mayRepeat.describe('with any value or none: the browser saves the file'),
 })
 
 const staticSchema = {

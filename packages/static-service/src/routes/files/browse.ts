@@ -26,38 +26,25 @@ export const prefixQuery = (description: string) =>
 const ListQuery = z.strictObject({
   ...pageQuery(50, 200),
   ...afterQuery(z.strictObject({ path: z.string().max(1024), size: z.int(), updatedAt: z.iso.datetime() })),
-  category: z
-    .enum(categories, `must be one of ${categories.join(', ')}`)
-    .optional()
-    .describe('only files of this category'),
+  category: z.enum(categories).optional().describe('only files of this category'),
   search: z
     .string('must be given once')
     .refine((text) => text !== '' && [...text].length <= 200, 'must have 1 to 200 characters')
     .optional()
-    .meta({
-      description: 'part of the path, case-insensitive',
-      minLength: 1,
-      maxLength: 200,
-    }),
+    .meta({ description: 'part of the path, case-insensitive', minLength: 1, maxLength: 200 }),
   prefix: prefixQuery('only files below this directory'),
   recursive: booleanQuery(true, 'false: only files directly in the directory'),
-  sort: z
-    .enum(sorts, `must be one of ${sorts.join(', ')}`)
-    .default('path')
-    .describe('with a leading -: descending'),
+  sort: z.enum(sorts).default('path').describe('with a leading -: descending'),
 })
 
 const positionOf = ({ path, size, updatedAt }: SortedFile) => ({ path, size, updatedAt })
 
-export const UsageQuery = z.strictObject({
-  prefix: prefixQuery('only files below this directory'),
-})
-
-const maxDepth = 32
+export const UsageQuery = z.strictObject({ prefix: prefixQuery('only files below this directory') })
 
 const TreeQuery = z.strictObject({
   prefix: prefixQuery('the directory to start at'),
-  depth: wholeNumber(0, 999_999_999).default(maxDepth).describe('number of levels to open'),
+  // Of all: a path has at most 32 segments.
+  depth: wholeNumber(0, 999_999_999).default(32).describe('number of levels to open'),
 })
 
 export const CategoryCount = z

@@ -6,7 +6,7 @@ import { type DirectoryMove, type FileMove, isIntoItself, movedPath } from '../.
 import type { Removed } from '../../catalog/changes/group.ts'
 import { readTreePages } from '../../catalog/history/past-files.ts'
 import * as errors from '../../errors.ts'
-import { nameOf } from '../../files/file-path.ts'
+import { join, nameOf } from '../../files/file-path.ts'
 import { actorOf, requireWrittenDirectory, requireWrittenPath } from '../callers.ts'
 import { file } from '../schemas.ts'
 import { detectType } from '../trees/receive-tree.ts'
@@ -21,12 +21,9 @@ const changeErrors = [errors.invalidPath('a segment is empty'), errors.insuffici
 
 const Move = z
   .strictObject({
-    from: z.string('must be a string').describe('path of a file, or of a directory with a trailing slash'),
-    to: z.string('must be a string').describe('new path, of the same kind'),
-    overwrite: z
-      .boolean('must be true or false')
-      .optional()
-      .describe('replace files that exist at the new paths; default: false'),
+    from: z.string().describe('path of a file, or of a directory with a trailing slash'),
+    to: z.string().describe('new path, of the same kind'),
+    overwrite: z.boolean().optional().describe('replace files that exist at the new paths; default: false'),
   })
   .refine(({ from, to }) => from.endsWith('/') === to.endsWith('/'), {
     path: ['to'],
@@ -73,7 +70,7 @@ async function movesBelow(move: DirectoryMove, { catalog }: FileDependencies) {
   const pages = readTreePages((query) => catalog.reads.treePage(query), { directory, after: '' })
   for await (const page of pages) {
     for (const { name } of page) {
-      const from = directory === '' ? name : `${directory}/${name}`
+      const from = join(directory, name)
       moves.push({ from, to: movedPath(from, move), overwrite })
     }
     if (moves.length > maxFiles) break
@@ -103,22 +100,17 @@ async function moveAll(moves: DirectoryMove[], actor: Actor, { catalog, store }:
 }
 
 const maxAttempts = 8
-const maxPaths = 1000
 
 const Deletion = z
   .strictObject({
-    paths: z
-      .array(z.string('must be a string'), 'must be a list')
-      .min(1, 'must have 1 to 1000 paths')
-      .max(maxPaths, 'must have 1 to 1000 paths')
-      .optional(),
+    paths: z.array(z.string()).min(1, 'must have 1 to 1000 paths').max(1000, 'must have 1 to 1000 paths').optional(),
     prefix: z
-      .string('must be a string')
+      .string()
       .min(1, 'must name a directory; / is all files')
       .optional()
       .describe('a directory: every file below it; `/` is all files'),
     forget: z
-      .boolean('must be true or false')
+      .boolean()
       .optional()
       .describe(
         'admins: also all the past of the `paths`, which may have been deleted before; their bytes leave the disk within seconds, and cannot be brought back',

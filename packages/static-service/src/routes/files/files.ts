@@ -20,9 +20,7 @@ import {
 } from '../schemas.ts'
 import { conditionsOf, type FileDependencies, onlyFile, rawBody, sendStored, stage, storeFiles } from './store-files.ts'
 
-interface Dependencies extends FileDependencies {
-  records: RecordCache
-}
+type Dependencies = FileDependencies & { records: RecordCache }
 
 /**
  * Serialized file records, bounded in bytes. Never stale: the catalog reports a change, and its entry is invalidated,

@@ -137,16 +137,18 @@ export async function storeForm(request: FastifyRequest, rules: FormRules, depen
   dependencies.limits.checkSize((length - overhead) / maxFiles)
   // Removes the blobs that no stored file refers to.
   await using drafts = new AsyncDisposableStack()
-  const form = new UploadForm(request, rules, { ...dependencies, drafts })
+  const form = new UploadForm({ ...dependencies, drafts, request, rules })
   return await storeFiles(request, await form.receive(), dependencies)
 }
 
-type FormDependencies = FileDependencies & { drafts: AsyncDisposableStack }
+interface FormDependencies extends FileDependencies {
+  request: FastifyRequest
+  rules: FormRules
+  drafts: AsyncDisposableStack
+}
 
 /** A form that arrives, its fields in any order, its files in bounded memory. */
 class UploadForm {
-  readonly #request: FastifyRequest
-  readonly #rules: FormRules
   readonly #dependencies: FormDependencies
   /** `path`: if it was known before the bytes arrived. */
   readonly #files: { name: string; path: string | undefined; draft: StagedBlob }[] = []
@@ -156,20 +158,19 @@ class UploadForm {
   readonly #strays: string[] = []
   #refusedBytes = 0
 
-  constructor(request: FastifyRequest, rules: FormRules, dependencies: FormDependencies) {
-    this.#request = request
-    this.#rules = rules
+  constructor(dependencies: FormDependencies) {
     this.#dependencies = dependencies
   }
 
   async receive(): Promise<Arrival[]> {
-    const { maxFiles, field } = this.#rules
+    const { request, rules } = this.#dependencies
+    const { maxFiles, field } = rules
     const maxParts = maxFiles + maxStrays
     const limits = { ...partLimits, files: maxParts, parts: maxParts }
     // An uploaded directory has relative paths in its file names.
-    const options = { preservePath: true, throwFileSizeLimit: false, limits }
+    const options = { preservePath: true, limits }
     try {
-      for await (const part of this.#request.parts(options)) {
+      for await (const part of request.parts(options)) {
         const { type, fieldname } = part
         if (type === 'file' && fieldname === field) await this.#readFile(part)
         else if (type === 'field' && fieldname === 'path' && this.#path === undefined) {
@@ -183,50 +184,49 @@ class UploadForm {
       return this.#arrivals()
     } catch (error) {
       // Discards the rest of the body, so that the client can read the response.
-      this.#request.raw.unpipe()
-      this.#request.raw.resume()
+      request.raw.unpipe()
+      request.raw.resume()
       throw nameFailure(error, maxFiles)
     }
   }
 
   #arrivals(): Arrival[] {
-    const { field, pathOf } = this.#rules
+    const { field, pathOf } = this.#dependencies.rules
     // Browsers send a nameless empty file where none was chosen.
     if (this.#files.every(({ name, draft }) => name === '' && draft.size === 0)) throw errors.fileMissing(field)
     if (this.#strays.length > 0) throw this.#strayParts()
-    const arrivals = this.#files.map(({ name, path, draft }) => {
-      return { path: path ?? pathOf(name, this.#path ?? ''), draft }
-    })
+    const arrivals = this.#files.map(({ name, path = pathOf(name, this.#path ?? ''), draft }) => ({ path, draft }))
     checkDistinct(arrivals.map(({ path }) => path))
     return arrivals
   }
 
   async #readFile({ filename, file }: Extract<Multipart, { type: 'file' }>) {
-    const { maxFiles, pathOf } = this.#rules
+    const { store, limits, drafts, rules } = this.#dependencies
+    const { maxFiles, pathOf } = rules
     if (this.#files.length === maxFiles) throw errors.tooManyFiles(maxFiles)
     // A form writes a quote and the ends of lines in a name as these, and no other character (WHATWG HTML, 4.10.21.8).
     const name = readText(filename).replace(/%(?:22|0D|0A)/g, decodeURIComponent)
     const path = this.#path && name !== '' ? pathOf(name, this.#path) : undefined
     if (path !== undefined) await this.#admit(path)
-    const { store, limits, drafts } = this.#dependencies
     const check = limits.meter(maxFiles === 1 ? path : undefined)
     const draft = drafts.use(store.draft())
     this.#files.push({ name, path, draft })
-    await stage(file, draft, (chunk) => {
-      if (this.#strays.length > 0) this.#limitRefused(chunk.length)
-      return check(chunk)
-    })
+    const checkRefused = async (chunk: Buffer) => {
+      await check(chunk)
+      this.#limitRefused(chunk.length)
+    }
+    await stage(file, draft, this.#strays.length > 0 ? checkRefused : check)
   }
 
   /** Refuses a file before its bytes arrive. Without a look-up if they are few: the transaction makes it in any case. */
   async #admit(path: string) {
-    const { headers } = this.#request
-    requirePath(this.#request.caller, path)
+    const { request, rules, limits } = this.#dependencies
+    const { headers, caller } = request
+    requirePath(caller, path)
     if (this.#files.some((other) => other.path === path)) throw errors.duplicatePath(path)
     if (Number(headers['content-length']) <= smallBody) return
     // For several files, the transaction checks conditions, to name all that fail, and the quota.
-    const conditions = this.#rules.maxFiles === 1 ? conditionsOf(headers) : {}
-    await this.#dependencies.limits.checkTarget(path, conditions)
+    await limits.checkTarget(path, rules.maxFiles === 1 ? conditionsOf(headers) : {})
   }
 
   // A form with an unknown part is rejected: reads on for further faults, up to a limit.

@@ -89,10 +89,7 @@ const routes = operations({
       ...afterQuery(z.int().positive()),
       prefix: prefixQuery('only changes of a file below this directory'),
       by: z.string('must be given once').optional().describe('only changes of this user'),
-      action: z
-        .enum(changeActions, `must be one of ${changeActions.join(', ')}`)
-        .optional()
-        .describe('only changes of this kind'),
+      action: z.enum(changeActions).optional().describe('only changes of this kind'),
       since: z.iso
         .datetime({ offset: true, error: 'must be a time such as 2027-01-15T09:30:00Z' })
         .transform((time) => new Date(time).toISOString())
@@ -117,10 +114,7 @@ const routes = operations({
     params: AtChange,
     body: z
       .strictObject({
-        overwrite: z
-          .boolean('must be true or false')
-          .optional()
-          .describe('also files that were changed since; default: false'),
+        overwrite: z.boolean().optional().describe('also files that were changed since; default: false'),
       })
       .nullish()
       .meta({ examples: [{ overwrite: true }] }),

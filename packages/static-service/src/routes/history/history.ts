@@ -31,8 +31,6 @@ import { FileList, file, Sha256, Size, Username, VersionName } from '../schemas.
 import { ChangedFile, ChangeId, describeChanged, Forgotten, forgottenIf } from './changes.ts'
 import { requireVersion } from './versions.ts'
 
-const tags = ['history']
-
 const Path = z
   .string('must be given once')
   .meta({ description: 'path of a file, deleted or not', examples: [file.path] })
@@ -70,7 +68,6 @@ const VersionQuery = z.strictObject({
 })
 
 const showing = {
-  access: 'viewer',
   folders: 'prefix',
   optionalSlash: true,
   tags: ['versions'],
@@ -79,14 +76,11 @@ const showing = {
 } as const
 
 const routes = operations({
-  shared: {},
+  shared: { access: 'viewer', folders: 'handler', tags: ['history'] },
   getHistory: {
-    access: 'viewer',
-    folders: 'handler',
     optionalSlash: true,
     summary: 'List every state of one path, newest first',
     description: 'Also of a file that is deleted. Old contents may be kept no more.',
-    tags,
     querystring: z.strictObject({
       path: Path,
       ...pageQuery(50, 200),
@@ -96,11 +90,8 @@ const routes = operations({
     ...answers(200, 'One page of the states', longListSchema('history', State)),
   },
   getPastContent: {
-    access: 'viewer',
-    folders: 'handler',
     summary: 'Download a file as it was after a change',
     description: 'Whether the change touched the path or not. Ranges and conditions as under /static.',
-    tags,
     querystring: z.strictObject({ path: Path, change: ChangeId }),
     errors: [
       errors.invalidPath('a segment is empty'),
@@ -222,9 +213,5 @@ async function sendPast(
 
 // A chunk is valid until the next one is requested, and Readable reads ahead.
 async function* copies(stream: RawBody) {
-  for (;;) {
-    const { done, value } = await stream.next()
-    if (done) return
-    yield Buffer.from(value)
-  }
+  for await (const chunk of { [Symbol.asyncIterator]: () => stream }) yield Buffer.from(chunk)
 }

@@ -28,8 +28,8 @@ export const describeVersion = ({ id, version, changelog, ...row }: VersionRow) 
 
 const maxChangelogBytes = 65_536
 
-/** Maximum bytes of a body with a changelog, each byte of which may be escaped in JSON. */
-const maxVersionBytes = 8 * maxChangelogBytes
+// Each byte of a changelog may be escaped in JSON.
+const bodyLimit = 8 * maxChangelogBytes
 
 const exampleChangelog = 'Dark mode and a faster start.'
 
@@ -58,11 +58,11 @@ const unreadable = new Set(['current', 'stats', '.', '..'])
 export const NewVersion = z
   .strictObject({
     version: z
-      .string('must be a string')
+      .string()
       .regex(/^[A-Za-z0-9._+-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ + -')
       .refine((name) => !unreadable.has(name), 'must not be current, stats, . or ..'),
     changelog: z
-      .string('must be a string')
+      .string()
       .refine(
         // Databases cut text at U+0000, or refuse it.
         (text) => text.isWellFormed() && !text.includes('\0'),
@@ -134,7 +134,6 @@ export async function requireVersion(catalog: Catalog, name: string): Promise<Ve
 }
 
 export function registerVersionRoutes(app: App, catalog: Catalog) {
-  const bodyLimit = maxVersionBytes
   app.post('/api/versions', { ...routes.createVersion, bodyLimit }, async (request) => {
     const createdBy = request.caller.username
     const version = await catalog.writes.record({
