@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs'
 import type { Logger } from '@domains-and-files/http'
-import { BackupWatch, SqliteSql } from '@domains-and-files/persistence'
+import { BackupWatch, DataDirError, SqliteSql } from '@domains-and-files/persistence'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
 import { blobDatabaseFile } from './blobs/disk/small-blobs.ts'
 import type { Catalog } from './catalog/catalog.ts'
@@ -9,9 +10,14 @@ import type { Config } from './config.ts'
 import { warmPageCache } from './sqlite/warm-page-cache.ts'
 import { Uploads, uploadMigrations } from './uploads/uploads.ts'
 
-/** Catalog and contents below DATA_DIR, for one process. */
+/** Catalog and contents below DATA_DIR, for one process. @throws {DataDirError} for contents without their catalog. */
 export async function openEmbeddedStorage(config: Config, log: Logger) {
   const { dataDir, uploadLifetimeMs: lifetimeMs } = config
+  // With an empty catalog all of them would be removed. The first start makes the catalog first.
+  if (existsSync(blobDatabaseFile(dataDir)) && !existsSync(databaseFile(dataDir)))
+    throw new DataDirError(
+      `There is no static-service.sqlite in ${dataDir}, but contents: restore a backup, or empty it.`,
+    )
   const catalog = await openSqliteCatalog(dataDir, config.catalog)
   const backups = new BackupWatch(dataDir)
   const uploadFile = `${dataDir}/uploads.sqlite`
@@ -64,6 +70,7 @@ async function tidy(store: FolderBlobStore, catalog: Catalog, log: Logger) {
   try {
     const { orphans, missing } = await sweepOrphans(store, catalog)
     if (orphans > 0) log.warn({ orphans }, 'unreferenced contents removed')
+    store.missing = missing.length
     if (missing.length > 0) {
       const digests = missing.slice(0, 10)
       log.error({ missing: missing.length, digests }, 'contents missing: run `npm run files -- check`')

@@ -272,5 +272,22 @@ test('a start removes what no file refers to, and reports what is missing or cut
   const told = () => service.lines().map(({ msg, orphans, missing }) => ({ msg, orphans, missing }))
   await expect.poll(told).toContainEqual({ msg: 'contents missing: run `npm run files -- check`', missing: 2 })
   expect(told()).toContainEqual({ msg: 'unreferenced contents removed', orphans: 2 })
+  const health = await fetch(`http://127.0.0.1:${service.port}/health`)
+  expect(await health.json()).toMatchObject({
+    status: 'degraded',
+    checks: { contents: { status: 'degraded', missing: 2 } },
+  })
   expect(storedIn(dataDir)).toEqual([fileOf(large), `row ${digestOf('shared')} identity`])
+})
+
+test('a start without the catalog is refused, and removes no contents', async () => {
+  const { dataDir } = await makeStore()
+  const before = storedIn(dataDir)
+  for (const end of ['', '-wal', '-shm']) rmSync(databaseFile(dataDir) + end, { force: true })
+
+  const starting = start({ dataDir })
+
+  const sentence = `There is no static-service.sqlite in ${dataDir}, but contents: restore a backup, or empty it.`
+  await expect(starting).rejects.toThrow(sentence)
+  expect(storedIn(dataDir)).toEqual(before)
 })

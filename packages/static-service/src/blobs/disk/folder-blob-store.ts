@@ -44,6 +44,8 @@ export class FolderBlobStore implements BlobStore {
   readonly #memory: StagingMemory
   readonly #leases = new BlobLeases()
   #openFiles = 0
+  /** Blobs that the catalog named and this store lacked at the start. */
+  missing = 0
 
   /** Creates missing directories, and removes the staged blobs of an earlier process. */
   static async open(dataDir: string, options: FolderBlobStoreOptions): Promise<FolderBlobStore> {
@@ -190,7 +192,8 @@ export class FolderBlobStore implements BlobStore {
   }
 
   check() {
-    return { disk: { status: this.#space.check() } }
+    const disk = { status: this.#space.check() }
+    return this.missing === 0 ? { disk } : { disk, contents: { status: 'degraded' as const, missing: this.missing } }
   }
 
   get busy(): number {
