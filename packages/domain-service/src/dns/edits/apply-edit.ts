@@ -133,7 +133,7 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
     const pointer = () => `/values/${index}`
     const row = live[index]
     if (row) return untouched(row, pointer)
-    const candidate = newCandidate({ ...record, ttl: edit.ttl }, zone, rrsetPointer(index), lowestTtl)
+    const candidate = newCandidate({ ...record, ttl: edit.ttl ?? edit.newTtl }, zone, rrsetPointer(index), lowestTtl)
     const faults = candidate.faults.map((fault) =>
       isMalformed(record) && fault.path === pointer()
         ? { path: fault.path, message: 'must be such as 10 mx1.example.net' }
@@ -173,8 +173,7 @@ function splitRrset({ rows, domain }: Zone, { name, type }: NamedRrset): [Row[],
 // A malformed value of MX has the preference NaN.
 const isMalformed = ({ mx_pref: preference }: RecordInput) => Number.isNaN(preference)
 
-function readValues({ name, type, values, isMixed, ...edit }: SetRrsetEdit): RecordInput[] {
-  const ttl = isMixed ? undefined : edit.ttl
+function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
   if (values.length === 0) throw validationFailed([{ path: '/values', message: 'must have at least one value' }])
   return values.map((value) => {
     if (type.toUpperCase() !== 'MX') return { name, type, ttl, address: value }

@@ -44,8 +44,8 @@ export interface BatchEdit {
 export interface SetRrsetEdit extends NamedRrset {
   kind: 'setRrset'
   ttl?: number | undefined
-  /** `ttl` is that of new values; those that are there keep theirs. */
-  isMixed?: boolean | undefined
+  /** The TTL of new values where those that are there keep theirs. Not `ttl`, which older replicas would give to all. */
+  newTtl?: number | undefined
   /** Seconds: the TTL of a new RRset; an existing one keeps its own, whatever its values. */
   defaultTtl?: number
   values: string[]

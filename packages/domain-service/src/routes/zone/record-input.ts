@@ -96,7 +96,7 @@ function conflictsBetween(added: { given: Given; pointer: Pointer }[], domain: s
 }
 
 /** The faults of an RRset in its name, its TTL and its values; those of MX are left out. */
-function rrsetFaults({ name, type, ttl, values = [] }: Partial<SetRrsetEdit>, domain: string) {
+function rrsetFaults({ name, type, newTtl, ttl = newTtl, values = [] }: Partial<SetRrsetEdit>, domain: string) {
   const addresses = type?.toUpperCase() === 'MX' ? [] : values
   return [undefined, ...addresses].flatMap((address, index) =>
     recordFaults({ name, type, ttl, address }, domain, rrsetPointer(index - 1)),

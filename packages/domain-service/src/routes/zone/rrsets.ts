@@ -105,8 +105,9 @@ const routes = operations({
 
 function rrsetOf({ params, body }: RequestOf<typeof routes.setRrset>): ZoneEdit {
   const { name, type } = params
-  const { values, ttl, mixed_ttl: isMixed, email_type: emailType } = body
-  return { kind: 'setRrset', name, type, ttl, isMixed, values, emailType }
+  const { values, email_type: emailType } = body
+  const [ttl, newTtl] = body.mixed_ttl ? [undefined, body.ttl] : [body.ttl]
+  return { kind: 'setRrset', name, type, ttl, values, emailType, newTtl }
 }
 
 // A body that was read elsewhere and sent to the wrong path would overwrite another RRset.
