@@ -1,8 +1,8 @@
-import { existsSync } from 'node:fs'
+import { existsSync, globSync } from 'node:fs'
 import type { Logger } from '@domains-and-files/http'
 import { BackupWatch, DataDirError, SqliteSql } from '@domains-and-files/persistence'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
-import { blobDatabaseFile } from './blobs/disk/small-blobs.ts'
+import { blobDatabaseFile, blobDatabaseName } from './blobs/disk/small-blobs.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import { databaseFile } from './catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from './catalog/sqlite/sqlite-catalog.ts'
@@ -14,7 +14,7 @@ import { Uploads, uploadMigrations } from './uploads/uploads.ts'
 export async function openEmbeddedStorage(config: Config, log: Logger) {
   const { dataDir, uploadLifetimeMs: lifetimeMs } = config
   // With an empty catalog all of them would be removed. The first start makes the catalog first.
-  if (existsSync(blobDatabaseFile(dataDir)) && !existsSync(databaseFile(dataDir)))
+  if (!existsSync(databaseFile(dataDir)) && globSync([blobDatabaseName, 'blobs/*'], { cwd: dataDir }).length > 0)
     throw new DataDirError(
       `There is no static-service.sqlite in ${dataDir}, but contents: restore a backup, or empty it.`,
     )

@@ -280,10 +280,13 @@ test('a start removes what no file refers to, and reports what is missing or cut
   expect(storedIn(dataDir)).toEqual([fileOf(large), `row ${digestOf('shared')} identity`])
 })
 
-test('a start without the catalog is refused, and removes no contents', async () => {
+test.each([
+  ['', [databaseFile]],
+  [', with files alone left of these', [databaseFile, blobDatabaseFile]],
+])('a start without the catalog is refused, and removes no contents%s', async (_left, missing) => {
   const { dataDir } = await makeStore()
+  for (const file of missing) for (const end of ['', '-wal', '-shm']) rmSync(file(dataDir) + end, { force: true })
   const before = storedIn(dataDir)
-  for (const end of ['', '-wal', '-shm']) rmSync(databaseFile(dataDir) + end, { force: true })
 
   const starting = start({ dataDir })
 
