@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import createClient from 'openapi-fetch'
-import type { components, paths } from '../../generated/static-service.d.ts'
+import type { paths } from '../../generated/static-service.d.ts'
 import { ProblemError, unwrap } from '../responses.ts'
 import type { Credentials } from '../session.ts'
 import { CommandError, UsageError } from './terminal.ts'
@@ -97,9 +97,9 @@ async function exchange({ baseUrl }: Service, subjectToken: string) {
     },
   })
   if (data) return { token: data.access_token, expiresIn: data.expires_in }
-  if (response.status !== 400) throw ProblemError.of(error, response)
-  const { error_description: detail } = error as components['schemas']['OAuthError'] // As documented for 400.
-  throw new ProblemError({ status: 400, code: 'invalid_grant', detail })
+  // The body of a proxy's error can be anything, or empty.
+  if (typeof error !== 'object' || !('error_description' in error)) throw ProblemError.of(error, response)
+  throw new ProblemError({ status: response.status, code: 'invalid_grant', detail: String(error.error_description) })
 }
 
 type StoredTokens = Record<string, { token: string; expires_at: string }>

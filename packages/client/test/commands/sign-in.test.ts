@@ -35,7 +35,10 @@ const server = createServer(async (request, response) => {
   if (url.pathname === '/github') return answer(200, { value: `job ${query('audience')} ${query('api-version')}` })
   if (url.pathname === '/api/auth/token') {
     const refused = { error: 'invalid_grant', error_description: 'No trust admits this token' }
-    if (new URLSearchParams(body).get('subject_token') === 'refused') return answer(400, refused)
+    const token = new URLSearchParams(body).get('subject_token')
+    if (token === 'refused') return answer(400, refused)
+    if (token === 'empty') return response.writeHead(400).end()
+    if (token === 'of a proxy') return response.writeHead(400, { 'content-type': 'text/html' }).end('<h1>No</h1>')
     return answer(200, { access_token: 'of-job', token_type: 'Bearer', expires_in: 900 })
   }
   return answer(200, { files: [], domains: [], pagination: { total_pages: 1 } })
@@ -135,6 +138,12 @@ test('in a job of GitLab the token that it offers is exchanged once for all comm
   const refused = await files(['list'], { FILES_ID_TOKEN: 'refused' })
 
   expect([refused.code, refused.stderr]).toEqual([1, 'No trust admits this token (invalid_grant)\n'])
+})
+
+test.each(['empty', 'of a proxy'])('a 400 to an exchange that is %s is described by its status', async (token) => {
+  const { code, stderr } = await files(['list'], { FILES_ID_TOKEN: token })
+
+  expect([code, stderr]).toEqual([1, 'The server responded with 400 Bad Request (unexpected_response)\n'])
 })
 
 test('domains logs in and exchanges tokens of jobs, too, by its own variables', async () => {
