@@ -119,7 +119,11 @@ const refused = /; *q=0(?:\.0{1,3})?$/i
 
 /** The best accepted coding; `q=0` excludes one. */
 function codingOf(accepted = ''): keyof typeof codings | undefined {
-  const taken = accepted.toLowerCase().split(/\s*,\s*/)
+  // Not `split(/\s*,\s*/)`: quadratic in a run of spaces.
+  const taken = accepted
+    .toLowerCase()
+    .split(',')
+    .map((part) => part.trim())
   const names = taken.filter((part) => !refused.test(part)).map((part) => part.split(';', 1)[0])
   return names.includes('br') ? 'br' : names.includes('gzip') ? 'gzip' : undefined
 }
