@@ -1,4 +1,4 @@
-import { existsSync, globSync } from 'node:fs'
+import { globSync, statSync } from 'node:fs'
 import type { Logger } from '@domains-and-files/http'
 import { BackupWatch, DataDirError, SqliteSql } from '@domains-and-files/persistence'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
@@ -14,9 +14,11 @@ import { Uploads, uploadMigrations } from './uploads/uploads.ts'
 export async function openEmbeddedStorage(config: Config, log: Logger) {
   const { dataDir, uploadLifetimeMs: lifetimeMs } = config
   // With an empty catalog all of them would be removed. The first start makes the catalog first.
-  if (!existsSync(databaseFile(dataDir)) && globSync([blobDatabaseName, 'blobs/*'], { cwd: dataDir }).length > 0)
+  const file = databaseFile(dataDir)
+  const hasCatalog = (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0
+  if (!hasCatalog && globSync([blobDatabaseName, 'blobs/*'], { cwd: dataDir }).length > 0)
     throw new DataDirError(
-      `There is no static-service.sqlite in ${dataDir}, but contents: restore a backup, or empty it.`,
+      `There is no catalog in ${file}, but there are contents: put it back, or empty the folder and restore a backup.`,
     )
   const catalog = await openSqliteCatalog(dataDir, config.catalog)
   const backups = new BackupWatch(dataDir)

@@ -129,7 +129,10 @@ export abstract class Catalog {
 
   protected abstract closeDatabase(): Promise<void>
 
-  /** Completes changes that an earlier process left, and prunes history, from now on. */
+  /**
+   * Completes changes that an earlier process left, and prunes history, from now on. Not for commands: they do not know
+   * the rules of the service's history, and would prune it.
+   */
   startBackground(): void {
     this.#background.start(this.isExclusive)
   }

@@ -281,16 +281,20 @@ test('a start removes what no file refers to, and reports what is missing or cut
 })
 
 test.each([
-  ['', [databaseFile]],
-  [', with files alone left of these', [databaseFile, blobDatabaseFile]],
-])('a start without the catalog is refused, and removes no contents%s', async (_left, missing) => {
+  ['', [databaseFile], rmSync],
+  [' though it is there, empty', [databaseFile], (file: string) => writeFileSync(file, '')],
+  [', with files alone left of these', [databaseFile, blobDatabaseFile], rmSync],
+])('a start without the catalog is refused, and removes no contents%s', async (_left, missing, lose) => {
   const { dataDir } = await makeStore()
-  for (const file of missing) for (const end of ['', '-wal', '-shm']) rmSync(file(dataDir) + end, { force: true })
+  for (const file of missing.map((fileIn) => fileIn(dataDir))) {
+    for (const end of ['-wal', '-shm']) rmSync(file + end, { force: true })
+    lose(file)
+  }
   const before = storedIn(dataDir)
 
   const starting = start({ dataDir })
 
-  const sentence = `There is no static-service.sqlite in ${dataDir}, but contents: restore a backup, or empty it.`
+  const sentence = `There is no catalog in ${databaseFile(dataDir)}, but there are contents: put it back, or empty the folder and restore a backup.`
   await expect(starting).rejects.toThrow(sentence)
   expect(storedIn(dataDir)).toEqual(before)
 })
