@@ -102,6 +102,7 @@ async function beginInFolder(dataDir: string, backup: string) {
   const others = [...lockNames, basename(marker), lostAndFound]
   if ((await readdir(dataDir)).some((name) => !others.includes(name)))
     throw new DataDirError(`${dataDir} is not empty: a restore overwrites nothing.`)
+  await rm(marker, { recursive: true, force: true }) // A folder, if an earlier version was interrupted.
   await replaceFile(marker, backup)
 }
 

@@ -215,6 +215,17 @@ test('an interrupted restore is continued with no other backup, and keeps the us
   expect(await contentsOf(await openInFolder(copy))).toEqual(await contentsOf(store))
 })
 
+test('where an earlier version left a folder of an interrupted restore, it begins anew', async () => {
+  const { store, backups, copy } = await makeStore()
+  await runBackup(store, backups)
+  fs.mkdirSync(join(copy, 'restore.partial'), { recursive: true })
+  fs.writeFileSync(join(copy, 'restore.partial', databaseName), 'half')
+
+  await runRestore({ dataDir: copy }, backups)
+
+  expect(fs.readdirSync(copy).sort()).toEqual(['lock', databaseName, 'users.json'])
+})
+
 test('what root restores belongs to the owner of the data directory', async () => {
   const { store, backups, copy } = await makeStore()
   await runBackup(store, backups)
