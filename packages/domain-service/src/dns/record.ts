@@ -47,24 +47,28 @@ export interface ParsedRow {
 }
 
 /** Cached by row: rows are never mutated, and belong to one domain. */
-export const parseRow = (row: Row, domain: string): ParsedRow =>
-  parsedRows.getOrInsertComputed(row, () => {
-    const type = row.type.toUpperCase()
-    const { show, canonicalize } = recordTypeOf(type)
-    const owner = ownerOf(row.name)
-    // The registrar names an MXE row after the domain itself.
-    const name = owner === '' || (type === 'MXE' && owner === domain) ? '@' : owner
-    const address = show(row.address)
-    const ttl = toInteger(row.ttl, defaultTtl)
-    const mxPref = type === 'MX' ? toInteger(row.mxPref, defaultMxPref) : undefined
-    const id = hash('sha256', JSON.stringify([name, type, address, mxPref ?? null]), 'hex').slice(0, 12)
-    const key = `${name} ${type} ${canonicalize(row.address)}`
-    return {
-      record: { id, name, type, address, ttl, ...(mxPref === undefined ? {} : { mx_pref: mxPref }) },
-      key,
-      content: `${key} ${ttl} ${mxPref ?? ''}`,
-    }
-  })
+export const parseRow = (row: Row, domain: string): ParsedRow => parsedRows.get(row) ?? parse(row, domain)
+
+// Apart, since an edit of a full zone looks rows up 20,000 times: a closure for each would cost a fifth of it.
+function parse(row: Row, domain: string): ParsedRow {
+  const type = row.type.toUpperCase()
+  const { show, canonicalize } = recordTypeOf(type)
+  const owner = ownerOf(row.name)
+  // The registrar names an MXE row after the domain itself.
+  const name = owner === '' || (type === 'MXE' && owner === domain) ? '@' : owner
+  const address = show(row.address)
+  const ttl = toInteger(row.ttl, defaultTtl)
+  const mxPref = type === 'MX' ? toInteger(row.mxPref, defaultMxPref) : undefined
+  const id = hash('sha256', JSON.stringify([name, type, address, mxPref ?? null]), 'hex').slice(0, 12)
+  const key = `${name} ${type} ${canonicalize(row.address)}`
+  const parsed = {
+    record: { id, name, type, address, ttl, ...(mxPref === undefined ? {} : { mx_pref: mxPref }) },
+    key,
+    content: `${key} ${ttl} ${mxPref ?? ''}`,
+  }
+  parsedRows.set(row, parsed)
+  return parsed
+}
 
 const parsedRows = new WeakMap<Row, ParsedRow>()
 

@@ -122,7 +122,7 @@ export class Ledger extends ChangeHistory {
 
   /**
    * Releases or cancels held changes, and counts them. Held are those that were queued in a restored backup: they may have
-   * been carried out after the backup was made.
+   * been carried out after it was made, so none is before this.
    */
   async endHold({ cancel, domains }: { cancel: boolean; domains?: string[] | undefined }) {
     const which = sql`is_held = 1 ${domains ? sql`and ${isVisible(domains)}` : sql``}`

@@ -36,9 +36,10 @@ import {
 } from '../../ledger/ledger.ts'
 import type { WriteOutcome } from './registrar-zone.ts'
 
-/** What a client gets for its write: `before` and `after` are the zone of its batch at its turn. */
+/** What a client gets for its write. */
 export interface WriteResult {
   before: Zone
+  /** As this change leaves the zone; later ones of its batch may follow. */
   after: Zone
   /** The zone that was read back. */
   zone: Zone
