@@ -98,9 +98,9 @@ export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog) {
     if (orphans.length > 0) await store.erase(orphans)
     count += orphans.length
     for (const { digest, size } of known) {
-      if ((await store.formSize(digest, 'identity')) === size) continue
-      // It may have been deleted since the catalog was read.
-      if (await catalog.isReferenced(digest)) missing.push(digest)
+      const isStored = async () => (await store.formSize(digest, 'identity')) === size
+      // It may have been deleted since the catalog was read, and stored again since.
+      if (!(await isStored()) && (await catalog.isReferenced(digest)) && !(await isStored())) missing.push(digest)
     }
   }
   await store.settle()

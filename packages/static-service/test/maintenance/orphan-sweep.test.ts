@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import { openSqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
 import { sweepOrphans } from '../../src/embedded-storage.ts'
@@ -56,4 +56,15 @@ test('the sweep finds every orphan of a store without files', async () => {
 
   expect(result).toEqual({ orphans: 300, missing: [] })
   expect(rowsIn(dataDir)).toEqual([])
+})
+
+test('a content that is deleted and stored again during the sweep is not missing', async () => {
+  const { catalog, store } = await open()
+  await catalog.writes.put({ files: [fileOf('again')] })
+  vi.spyOn(catalog, 'isReferenced').mockImplementation(async (digest) => {
+    await store.small.store(digest, 'identity', Buffer.from('again'))
+    return true
+  })
+
+  expect((await sweepOrphans(store, catalog)).missing).toEqual([])
 })
