@@ -160,6 +160,19 @@ test('a value that is added to an RRset of mixed TTLs takes the ttl that comes w
   expect(created.body).toMatchObject({ ttl: 60 })
 })
 
+test('a new preference leaves the TTL of an MX record in an RRset of mixed TTLs alone', async () => {
+  const other = { ...mail, address: 'mx2.example.net', ttl: 60 }
+  await using service = await start({ domains: [{ name: 'example.com', emailType: 'MX', hosts: [mail, other] }] })
+  const { body } = await service.call('GET', `${rrsets}/@/MX`)
+
+  const { status } = await service.call('PUT', `${rrsets}/@/MX`, {
+    body: { ...body, values: ['5 mx1.example.net', '10 mx2.example.net'] },
+  })
+
+  expect(status).toBe(200)
+  expect(service.live().sort()).toEqual(['@ MX mx1.example.net. 1800 5', '@ MX mx2.example.net 60 10'])
+})
+
 test('a ttl beside mixed_ttl is validated', async () => {
   await using service = await start({ domains })
 

@@ -126,6 +126,9 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
   const records = readValues(edit)
   const live = matchLive(records, zone)
   const [before, others] = splitRrset(zone, edit)
+  // A preference is no part of the key: an MX record that gets another one is there, too.
+  const keysBefore = new Set(before.map((row) => parseRow(row, zone.domain).key))
+  const ttlOf = (record: RecordInput) => (keysBefore.has(keyOf(record, zone.domain)) ? undefined : edit.newTtl)
   const kept = edit.defaultTtl === undefined ? live : before
   const ttls = kept.flatMap((row) => (row ? parseRow(row, zone.domain).record.ttl : []))
   const lowestTtl = ttls.length > 0 ? Math.min(...ttls) : edit.defaultTtl
@@ -133,7 +136,7 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
     const pointer = () => `/values/${index}`
     const row = live[index]
     if (row) return untouched(row, pointer)
-    const candidate = newCandidate({ ...record, ttl: edit.ttl ?? edit.newTtl }, zone, rrsetPointer(index), lowestTtl)
+    const candidate = newCandidate({ ...record, ttl: edit.ttl ?? ttlOf(record) }, zone, rrsetPointer(index), lowestTtl)
     const faults = candidate.faults.map((fault) =>
       isMalformed(record) && fault.path === pointer()
         ? { path: fault.path, message: 'must be such as 10 mx1.example.net' }
@@ -182,19 +185,20 @@ function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
   })
 }
 
+const keyOf = (record: RecordKey, domain: string) => parseRow(toRow(record, domain).row, domain).key
+
 // `present` records added where they are missing and `absent` ones removed where they are found.
 function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
   const { present, absent, defaultTtl } = edit
   const { domain } = zone
-  const keyOfInput = (record: RecordKey) => parseRow(toRow(record, domain).row, domain).key
   const missing = new Map(
     present.map((record, index) => [
-      keyOfInput(record),
+      keyOf(record, domain),
       newCandidate(record, zone, (field) => `/present/${index}/${field}`, defaultTtl),
     ]),
   )
   const wanted = new Map(missing)
-  const unwanted = new Set(absent.map(keyOfInput))
+  const unwanted = new Set(absent.map((record) => keyOf(record, domain)))
   const rest = zone.rows.filter((row) => {
     const { key, content } = parseRow(row, domain)
     const record = wanted.get(key)
