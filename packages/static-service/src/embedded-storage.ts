@@ -1,10 +1,10 @@
-import { globSync, statSync } from 'node:fs'
+import { globSync } from 'node:fs'
 import type { Logger } from '@domains-and-files/http'
 import { BackupWatch, DataDirError, SqliteSql } from '@domains-and-files/persistence'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
 import { blobDatabaseFile, blobDatabaseName } from './blobs/disk/small-blobs.ts'
 import type { Catalog } from './catalog/catalog.ts'
-import { databaseFile } from './catalog/sqlite/open-sqlite.ts'
+import { databaseFile, hasCatalog } from './catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from './catalog/sqlite/sqlite-catalog.ts'
 import type { Config } from './config.ts'
 import { warmPageCache } from './sqlite/warm-page-cache.ts'
@@ -14,11 +14,9 @@ import { Uploads, uploadMigrations } from './uploads/uploads.ts'
 export async function openEmbeddedStorage(config: Config, log: Logger) {
   const { dataDir, uploadLifetimeMs: lifetimeMs } = config
   // With an empty catalog all of them would be removed. The first start makes the catalog first.
-  const file = databaseFile(dataDir)
-  const hasCatalog = (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0
-  if (!hasCatalog && globSync([blobDatabaseName, 'blobs/*'], { cwd: dataDir }).length > 0)
+  if (!hasCatalog(dataDir) && globSync([blobDatabaseName, 'blobs/*'], { cwd: dataDir }).length > 0)
     throw new DataDirError(
-      `There is no catalog in ${file}, but there are contents: put it back, or empty the folder and restore a backup.`,
+      `There is no catalog in ${databaseFile(dataDir)}, but there are contents: put it back, or empty the folder and restore a backup.`,
     )
   const catalog = await openSqliteCatalog(dataDir, config.catalog)
   const backups = new BackupWatch(dataDir)

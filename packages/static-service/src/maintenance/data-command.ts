@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { authTables, exportUsers, importUsers, openAuthFile, readAuthFolder } from '@domains-and-files/auth'
 import { webhookMigrations, webhookTables } from '@domains-and-files/events'
 import {
@@ -22,7 +21,7 @@ import {
 import { holdGarbage } from '../blobs/s3/garbage-sweep.ts'
 import type { OpenBlob } from '../blobs/stored-blob.ts'
 import { readCatalog, restoredTables } from '../catalog/archive.ts'
-import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
+import { hasCatalog } from '../catalog/sqlite/open-sqlite.ts'
 import { sharedTables, sharingTables } from '../sharing/tables.ts'
 import { openFolder, openShared, refusalOf, type SharedStores, type Stores, throwExplained } from './stores.ts'
 
@@ -35,8 +34,7 @@ const catalogTables = [...restoredTables, 'catalog']
 /** A data directory. While it is open, the service deletes no blob. @throws {DataDirError} */
 async function openFolderSource(places: DataPlaces): Promise<BackupSource> {
   const { dataDir } = places
-  if (!existsSync(databaseFile(dataDir)))
-    throw new DataDirError(`There is nothing of the static-service in ${dataDir}.`)
+  if (!hasCatalog(dataDir)) throw new DataDirError(`There is nothing of the static-service in ${dataDir}.`)
   await using opened = new AsyncDisposableStack()
   // Before the snapshot: see FolderBlobStore.
   opened.defer(announceBackup(dataDir))

@@ -15,7 +15,7 @@ import type { StoredEntry } from '../blobs/blob-store.ts'
 import { blobDatabaseFile, blobDatabaseName } from '../blobs/disk/small-blobs.ts'
 import { hashBlob, hashBytes, type StoredBlob } from '../blobs/stored-blob.ts'
 import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
-import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
+import { hasCatalog } from '../catalog/sqlite/open-sqlite.ts'
 import type { CompressedCoding } from '../rfc9110/content-codings.ts'
 import { openFolder, openShared, refusalOf, type Stores, throwExplained } from './stores.ts'
 
@@ -90,7 +90,7 @@ export async function check(env: NodeJS.ProcessEnv, options: CheckOptions = {}):
     return await checkStores(stores, options)
   }
   const dataDir = findStore(env.DATA_DIR || 'data/static-service')
-  if (!existsSync(databaseFile(dataDir))) throw new DataDirError(`There is no store in ${dataDir}.`)
+  if (!hasCatalog(dataDir)) throw new DataDirError(`There is no store in ${dataDir}.`)
   if (!existsSync(blobDatabaseFile(dataDir)))
     throw new DataDirError(`There is no ${blobDatabaseName} in ${dataDir}: restore it from a backup.`)
   await using lock = new AsyncDisposableStack()
@@ -112,7 +112,7 @@ async function checkStores({ catalog, blobs }: Stores, options: CheckOptions): P
 // `npm start` gives each service a folder in its DATA_DIR.
 function findStore(dataDir: string): string {
   const nested = join(dataDir, 'static-service')
-  return !existsSync(databaseFile(dataDir)) && existsSync(databaseFile(nested)) ? nested : dataDir
+  return !hasCatalog(dataDir) && hasCatalog(nested) ? nested : dataDir
 }
 
 // The first two hex digits of digests: a store is checked in 256 parts.

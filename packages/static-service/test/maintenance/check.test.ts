@@ -237,6 +237,18 @@ test('a missing contents.sqlite is named, and not created by a repair', async ()
   expect(existsSync(file)).toBe(false)
 })
 
+test('an empty catalog is no store, and a repair beside it removes nothing', async () => {
+  const { dataDir } = await makeStore()
+  const before = storedIn(dataDir)
+  writeFileSync(databaseFile(dataDir), '')
+
+  const outcomes = [await runCli(dataDir, 'check'), await runCli(dataDir, 'check', '--repair')]
+
+  const sentence = `There is no store in ${dataDir}.\n`
+  expect(outcomes.map(({ status, stderr }) => [status, stderr])).toEqual(Array(2).fill([1, sentence]))
+  expect(storedIn(dataDir)).toEqual(before)
+})
+
 test('a catalog that is no database is named in a sentence', async () => {
   const { dataDir } = await makeStore()
   writeFileSync(databaseFile(dataDir), 'no database: '.repeat(100))
