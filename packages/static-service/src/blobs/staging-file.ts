@@ -178,7 +178,7 @@ export class StagingFile {
     await this.#options.memory.demandRoom()
     const { bytesWritten } = await handle.writev(batch)
     // writev may write fewer bytes than requested.
-    if (bytesWritten < length) await handle.writeFile(Buffer.concat(batch).subarray(bytesWritten))
+    if (bytesWritten < length) await writeWhole(handle, Buffer.concat(batch).subarray(bytesWritten))
     for (const chunk of batch) free(chunk)
   }
 
@@ -283,6 +283,11 @@ export class StagedBlob extends StagingFile implements AsyncDisposable {
     if (this.#isPublished || !this.isCreated) this.release()
     else await this.remove().catch(() => undefined)
   }
+}
+
+/** By `write`, unlike `writeFile`: the tests of failing disks and lost power see its calls. */
+export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<void> {
+  for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at)).bytesWritten
 }
 
 // Large enough that no flush waits for the one before.

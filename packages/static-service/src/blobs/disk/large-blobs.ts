@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { createDirectory, DataDirError, fsyncDirectory } from '@domains-and-files/persistence'
 import { type ContentCoding, contentCodings } from '../../rfc9110/content-codings.ts'
 import type { StoredEntry } from '../blob-store.ts'
+import { writeWhole } from '../staging-file.ts'
 import {
   blobMode,
   blobPathOf,
@@ -47,7 +48,11 @@ export class LargeBlobs {
   /** Stores a compressed form durably, by way of `tmpFile`, which must not exist. */
   async writeForm(digest: string, coding: ContentCoding, { bytes, tmpFile }: { bytes: Buffer; tmpFile: string }) {
     try {
-      await writeFile(tmpFile, bytes, { flag: 'wx', mode: blobMode, flush: true })
+      {
+        await using handle = await open(tmpFile, 'wx', blobMode)
+        await writeWhole(handle, bytes)
+        await handle.sync()
+      }
       await this.#place(tmpFile, digest, coding)
     } catch (error) {
       await rm(tmpFile, { force: true })
