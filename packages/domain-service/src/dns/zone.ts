@@ -127,20 +127,23 @@ export interface Rrset extends NamedRrset {
 /** The RRsets of a zone, in the order of its records. */
 export const toRrsets = (zone: Zone): Rrset[] =>
   [...Map.groupBy(toRecords(zone), ({ name }) => name)].flatMap(([name, named]) =>
-    [...Map.groupBy(named, ({ type }) => type)].map(([type, records]) => {
-      const ttls = new Set(records.map(({ ttl }) => ttl))
-      const isMixed = ttls.size > 1 && { mixed_ttl: true as const }
-      return { name, type, ttl: Math.min(...ttls), values: records.map(textOf), ...isMixed }
-    }),
+    [...Map.groupBy(named, ({ type }) => type)].map(([type, records]) => toRrset({ name, type }, records)),
   )
-
-const textOf = ({ address, mx_pref }: HostRecord) => (mx_pref === undefined ? address : `${mx_pref} ${address}`)
 
 /** The RRset of that name and type, if the zone has one. */
 export function findRrset(zone: Zone, name: string, type: string): Rrset | undefined {
-  const key = { name: ownerOf(name), type: type.toUpperCase() }
-  return toRrsets(zone).find((each) => each.name === key.name && each.type === key.type)
+  const named = { name: ownerOf(name), type: type.toUpperCase() }
+  const records = toRecords(zone).filter((each) => each.name === named.name && each.type === named.type)
+  return records.length > 0 ? toRrset(named, records) : undefined
 }
+
+function toRrset({ name, type }: NamedRrset, records: HostRecord[]): Rrset {
+  const ttls = new Set(records.map(({ ttl }) => ttl))
+  const isMixed = ttls.size > 1 && { mixed_ttl: true as const }
+  return { name, type, ttl: Math.min(...ttls), values: records.map(textOf), ...isMixed }
+}
+
+const textOf = ({ address, mx_pref }: HostRecord) => (mx_pref === undefined ? address : `${mx_pref} ${address}`)
 
 export const emailTypes = ['NONE', 'MX', 'MXE', 'FWD', 'OX', 'GMAIL'] as const
 
