@@ -180,6 +180,7 @@ class Listener {
   readonly #listeners = new Map<string, Set<(payload: string) => void>>()
   #client: Client | undefined
   #running: Promise<void> | undefined
+  #statement: Promise<unknown> = Promise.resolve()
   readonly #closed = new AbortController()
 
   constructor(options: { connect: () => Promise<Client>; onError: (error: unknown) => void }) {
@@ -189,7 +190,7 @@ class Listener {
   async listen(channel: string, listener: (payload: string) => void): Promise<void> {
     const listeners = this.#listeners.get(channel) ?? new Set()
     this.#listeners.set(channel, listeners.add(listener))
-    if (this.#client) await this.#client.query(`listen ${channel}`).catch(this.#options.onError)
+    if (this.#client) await this.#run(this.#client, `listen ${channel}`).catch(this.#options.onError)
     else this.#running ??= this.#keepConnected()
   }
 
@@ -223,16 +224,22 @@ class Listener {
     })
     try {
       client.on('notification', ({ channel, payload = '' }) => this.#dispatch(channel, payload))
-      for (const channel of this.#listeners.keys()) await client.query(`listen ${channel}`)
+      for (const channel of this.#listeners.keys()) await this.#run(client, `listen ${channel}`)
       this.#client = client
       for (const channel of this.#listeners.keys()) this.#dispatch(channel, '')
       if (this.#closed.signal.aborted) return
-      check = setInterval(() => client.query('select 1').catch(ended.resolve), checkIntervalMs)
+      check = setInterval(() => this.#run(client, 'select 1').catch(ended.resolve), checkIntervalMs)
       await ended.promise
     } finally {
       clearInterval(check)
       client.end().catch(() => undefined)
     }
+  }
+
+  // After earlier ones: pg warns of statements that wait in its own queue, and will refuse them.
+  #run(client: Client, statement: string): Promise<unknown> {
+    this.#statement = this.#statement.catch(() => undefined).then(() => client.query(statement))
+    return this.#statement
   }
 
   #dispatch(channel: string, payload: string) {

@@ -25,6 +25,9 @@ describe('notifications', () => {
     await using proxy = await PostgresProxy.open(database.directUrl)
     const errors: unknown[] = []
     const onError = (error: unknown) => errors.push(error)
+    // The first warning of a kind is the only one of its process.
+    const warn = vi.spyOn(process, 'emitWarning')
+    onTestFinished(() => warn.mockRestore())
     await using postgres = await openPostgres(database.url, { directUrl: proxy.url, onError })
     const payloads: string[] = []
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
@@ -42,6 +45,7 @@ describe('notifications', () => {
 
     await expect.poll(() => payloads).toEqual(['', ''])
     vi.useRealTimers()
+    expect(String(warn.mock.calls)).not.toContain('client.query()')
   })
 
   it('need a direct connection', async () => {
