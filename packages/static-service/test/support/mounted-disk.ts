@@ -18,7 +18,8 @@ export interface MountedDisk extends Disposable {
 /** Why no such disk can be used here; undefined if it can. */
 export function whyNoDisk(): string | undefined {
   if (process.getuid?.() !== 0) return 'only root may mount file systems'
-  const { status } = spawnSync('losetup', ['--find'], { stdio: 'ignore' })
+  const { status, error } = spawnSync('losetup', ['--find'], { stdio: 'ignore' })
+  if (error) return `losetup cannot be run: ${error.message}`
   return status === 0 ? undefined : 'there is no free loop device'
 }
 
