@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type Agent, request } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { createLogger } from '@domains-and-files/http'
@@ -130,8 +130,7 @@ interface Options {
 export async function start(options: Options = {}): Promise<Service> {
   const isShared = process.env.TEST_STORAGE === 'shared' && !options.dataDir && !options.env?.DATABASE_URL
   const stores = isShared ? await startSharedStores() : undefined
-  const outside = mkdtempSync(join(tmpdir(), 'static-service-'))
-  const dataDir = options.dataDir ?? join(outside, 'data')
+  const dataDir = options.dataDir ?? join(mkdtempSync(join(tmpdir(), 'static-service-')), 'data')
   const written: string[] = []
   const sink = new Writable({
     write(chunk, _encoding, done) {
@@ -214,7 +213,7 @@ export async function start(options: Options = {}): Promise<Service> {
     [Symbol.asyncDispose]: async () => {
       await app.close()
       await stores?.[Symbol.asyncDispose]()
-      rmSync(outside, { recursive: true, force: true })
+      if (!options.dataDir) rmSync(dirname(dataDir), { recursive: true, force: true })
     },
   }
 }
