@@ -1088,23 +1088,6 @@ export interface components {
              */
             invite?: true;
         };
-        /**
-         * @example {
-         *       "hosts": [
-         *         {
-         *           "name": "@",
-         *           "type": "A",
-         *           "address": "192.0.2.1"
-         *         },
-         *         {
-         *           "name": "hello",
-         *           "type": "A",
-         *           "address": "192.0.2.10",
-         *           "ttl": 1800
-         *         }
-         *       ]
-         *     }
-         */
         NewZoneInput: {
             hosts: {
                 /**
@@ -1240,7 +1223,12 @@ export interface components {
         NewRrsetInput: {
             /** @description seconds; default: as the values that stay, else 1800 */
             ttl?: number;
-            /** @description addresses; of MX with the preference: 10 mx1.example.net */
+            /**
+             * @description addresses; of MX with the preference: 10 mx1.example.net
+             * @example [
+             *       "192.0.2.10"
+             *     ]
+             */
             values: string[];
             /**
              * @description default: unchanged
@@ -1318,28 +1306,27 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /**
-         * @example {
-         *       "status": "ok",
-         *       "version": "0.1.0",
-         *       "uptime_seconds": 86400,
-         *       "checks": {
-         *         "database": {
-         *           "status": "ok"
-         *         }
-         *       }
-         *     }
-         */
         Health: {
             /**
              * @description degraded: a dependency of the service fails
              * @enum {string}
              */
             status: "ok" | "degraded" | "unavailable";
-            /** @description of the service */
+            /**
+             * @description of the service
+             * @example 0.1.0
+             */
             version: string;
+            /** @example 86400 */
             uptime_seconds: number;
-            /** @description by name */
+            /**
+             * @description by name
+             * @example {
+             *       "database": {
+             *         "status": "ok"
+             *       }
+             *     }
+             */
             checks: {
                 [key: string]: {
                     /** @enum {string} */
@@ -1672,219 +1659,158 @@ export interface components {
             /** @description shown only now, valid once and for 72 hours: `POST /api/auth/password` takes it */
             invite?: string;
         };
-        /**
-         * @example {
-         *       "name": "alder-and-finch.com",
-         *       "id": "2000001",
-         *       "created_on": "2021-12-07",
-         *       "created_at": "2021-12-07T00:00:00.000Z",
-         *       "expires_on": "2027-06-15",
-         *       "is_premium": false,
-         *       "is_expired": false,
-         *       "is_locked": false,
-         *       "auto_renew": true,
-         *       "whois_guard": "ENABLED",
-         *       "uses_registrar_dns": true
-         *     }
-         */
         DomainEntry: {
+            /** @example alder-and-finch.com */
             name: string;
+            /** @example 2000001 */
             id: string;
-            /** @description a day; null: unknown */
+            /**
+             * @description a day; null: unknown
+             * @example 2021-12-07
+             */
             created_on: string | null;
-            /** @description the beginning of `created_on` in UTC: the registrar tells no time of day */
+            /**
+             * @description the beginning of `created_on` in UTC: the registrar tells no time of day
+             * @example 2021-12-07T00:00:00.000Z
+             */
             created_at: string | null;
-            /** @description a day; null: unknown */
+            /**
+             * @description a day; null: unknown
+             * @example 2027-06-15
+             */
             expires_on: string | null;
+            /** @example false */
             is_premium: boolean | null;
+            /** @example false */
             is_expired: boolean | null;
+            /** @example false */
             is_locked: boolean | null;
+            /** @example true */
             auto_renew: boolean | null;
-            /** @description as the registrar names it */
+            /**
+             * @description as the registrar names it
+             * @example ENABLED
+             */
             whois_guard: string | null;
-            /** @description whether its records are at the registrar; null: unknown */
+            /**
+             * @description whether its records are at the registrar; null: unknown
+             * @example true
+             */
             uses_registrar_dns: boolean | null;
         };
-        /**
-         * @example {
-         *       "name": "alder-and-finch.com",
-         *       "id": "2000001",
-         *       "created_on": "2021-12-07",
-         *       "created_at": "2021-12-07T00:00:00.000Z",
-         *       "expires_on": "2027-06-15",
-         *       "is_premium": false,
-         *       "status": "Ok",
-         *       "owner": "sandbox",
-         *       "is_owner": true,
-         *       "years": 0,
-         *       "whois_guard": {
-         *         "status": "ENABLED",
-         *         "expires_on": "2027-06-15"
-         *       },
-         *       "dns": {
-         *         "provider": "FREE",
-         *         "uses_registrar_dns": true,
-         *         "host_count": 2,
-         *         "email_type": "NONE",
-         *         "nameservers": [
-         *           "dns1.registrar-servers.com",
-         *           "dns2.registrar-servers.com"
-         *         ]
-         *       },
-         *       "rights": [
-         *         "all"
-         *       ]
-         *     }
-         */
         DomainInfo: {
+            /** @example alder-and-finch.com */
             name: string;
+            /** @example 2000001 */
             id: string;
-            /** @description a day; null: unknown */
+            /**
+             * @description a day; null: unknown
+             * @example 2021-12-07
+             */
             created_on: string | null;
-            /** @description the beginning of `created_on` in UTC: the registrar tells no time of day */
+            /**
+             * @description the beginning of `created_on` in UTC: the registrar tells no time of day
+             * @example 2021-12-07T00:00:00.000Z
+             */
             created_at: string | null;
-            /** @description a day; null: unknown */
+            /**
+             * @description a day; null: unknown
+             * @example 2027-06-15
+             */
             expires_on: string | null;
+            /** @example false */
             is_premium: boolean | null;
+            /** @example Ok */
             status: string | null;
+            /** @example sandbox */
             owner: string | null;
+            /** @example true */
             is_owner: boolean | null;
             years: number | null;
             whois_guard: {
+                /** @example ENABLED */
                 status: string | null;
-                /** @description a day; null: unknown */
+                /**
+                 * @description a day; null: unknown
+                 * @example 2027-06-15
+                 */
                 expires_on: string | null;
             };
             dns: {
+                /** @example FREE */
                 provider: string | null;
+                /** @example true */
                 uses_registrar_dns: boolean | null;
                 host_count: number | null;
+                /** @example NONE */
                 email_type: string | null;
                 nameservers: string[];
             };
+            /**
+             * @example [
+             *       "all"
+             *     ]
+             */
             rights: string[];
         };
-        /**
-         * @example {
-         *       "domain": "alder-and-finch.com",
-         *       "uses_registrar_dns": true,
-         *       "nameservers": [
-         *         {
-         *           "name": "dns1.registrar-servers.com"
-         *         },
-         *         {
-         *           "name": "dns2.registrar-servers.com"
-         *         }
-         *       ]
-         *     }
-         */
         Nameservers: {
+            /** @example alder-and-finch.com */
             domain: string;
+            /** @example true */
             uses_registrar_dns: boolean | null;
             nameservers: {
+                /** @example dns1.registrar-servers.com */
                 name: string;
             }[];
         };
-        /**
-         * @example {
-         *       "domain": "alder-and-finch.com",
-         *       "uses_registrar_dns": true,
-         *       "email_type": "NONE",
-         *       "hosts": [
-         *         {
-         *           "id": "cf895225975d",
-         *           "name": "@",
-         *           "type": "A",
-         *           "address": "192.0.2.1",
-         *           "ttl": 1800
-         *         },
-         *         {
-         *           "id": "b71c42652efd",
-         *           "name": "hello",
-         *           "type": "A",
-         *           "address": "192.0.2.10",
-         *           "ttl": 1800
-         *         }
-         *       ]
-         *     }
-         */
         Zone: {
+            /** @example alder-and-finch.com */
             domain: string;
             /** @description false: the domain uses other nameservers, so its records cannot be written here */
             uses_registrar_dns: boolean;
-            /** @description how the domain receives mail: NONE, MX, MXE, FWD, OX, GMAIL; null: unknown */
+            /**
+             * @description how the domain receives mail: NONE, MX, MXE, FWD, OX, GMAIL; null: unknown
+             * @example NONE
+             */
             email_type: string | null;
             /** @description by name (@ first), type and address */
             hosts: components["schemas"]["HostRecord"][];
         };
-        /**
-         * @example {
-         *       "id": "b71c42652efd",
-         *       "name": "hello",
-         *       "type": "A",
-         *       "address": "192.0.2.10",
-         *       "ttl": 1800
-         *     }
-         */
         HostRecord: {
-            /** @description 12 hex digits, from name, type, address and mx_pref */
+            /**
+             * @description 12 hex digits, from name, type, address and mx_pref
+             * @example b71c42652efd
+             */
             id: string;
             /**
              * @description @ for the domain itself
-             * @example www
+             * @example hello
              */
             name: string;
-            /** @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written */
+            /**
+             * @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written
+             * @example A
+             */
             type: string;
             /** @example 192.0.2.10 */
             address: string;
-            /** @description seconds */
+            /**
+             * @description seconds
+             * @example 1800
+             */
             ttl: number;
             /** @description MX records only */
             mx_pref?: number;
         };
-        /**
-         * @example {
-         *       "domain": "alder-and-finch.com",
-         *       "uses_registrar_dns": true,
-         *       "email_type": "NONE",
-         *       "hosts": [
-         *         {
-         *           "id": "cf895225975d",
-         *           "name": "@",
-         *           "type": "A",
-         *           "address": "192.0.2.1",
-         *           "ttl": 1800
-         *         },
-         *         {
-         *           "id": "b71c42652efd",
-         *           "name": "hello",
-         *           "type": "A",
-         *           "address": "192.0.2.10",
-         *           "ttl": 1800
-         *         }
-         *       ],
-         *       "changes": {
-         *         "added": [
-         *           {
-         *             "id": "b71c42652efd",
-         *             "name": "hello",
-         *             "type": "A",
-         *             "address": "192.0.2.10",
-         *             "ttl": 1800
-         *           }
-         *         ],
-         *         "removed": [],
-         *         "kept": 1
-         *       },
-         *       "warnings": []
-         *     }
-         */
         WrittenZone: {
+            /** @example alder-and-finch.com */
             domain: string;
             /** @description false: the domain uses other nameservers, so its records cannot be written here */
             uses_registrar_dns: boolean;
-            /** @description how the domain receives mail: NONE, MX, MXE, FWD, OX, GMAIL; null: unknown */
+            /**
+             * @description how the domain receives mail: NONE, MX, MXE, FWD, OX, GMAIL; null: unknown
+             * @example NONE
+             */
             email_type: string | null;
             /** @description by name (@ first), type and address */
             hosts: components["schemas"]["HostRecord"][];
@@ -1899,26 +1825,15 @@ export interface components {
              */
             verified?: false;
             changes: components["schemas"]["Changes"];
-            /** @description what the write lost, and what to know of it */
+            /**
+             * @description what the write lost, and what to know of it
+             * @example []
+             */
             warnings: string[];
         };
-        /**
-         * @example {
-         *       "added": [
-         *         {
-         *           "id": "b71c42652efd",
-         *           "name": "hello",
-         *           "type": "A",
-         *           "address": "192.0.2.10",
-         *           "ttl": 1800
-         *         }
-         *       ],
-         *       "removed": [],
-         *       "kept": 1
-         *     }
-         */
         Changes: {
             added: components["schemas"]["HostRecord"][];
+            /** @example [] */
             removed: components["schemas"]["HostRecord"][];
             /** @description records that stayed as they were */
             kept: number;
@@ -1958,11 +1873,17 @@ export interface components {
              * @description when the change was requested
              */
             created_at: string;
-            /** @description a username, or domain-service for a repaired late write; null: changed outside */
+            /**
+             * @description a username, or domain-service for a repaired late write; null: changed outside
+             * @example admin
+             */
             by: string | null;
             /** @description name of the API token that was used */
             token?: string;
-            /** @description the x-request-id of the write */
+            /**
+             * @description the x-request-id of the write
+             * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+             */
             request_id: string;
             /** @description who approved it */
             approved_by?: string;
@@ -1973,6 +1894,7 @@ export interface components {
             seen_since?: string;
             /**
              * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved
+             * @example confirmed
              * @enum {string}
              */
             status: "proposed" | "rejected" | "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
@@ -2001,6 +1923,7 @@ export interface components {
         };
         ChangeSummary: {
             added: components["schemas"]["HostRecord"][];
+            /** @example [] */
             removed: components["schemas"]["HostRecord"][];
             /** @description records that stayed as they were */
             kept: number;
@@ -2010,28 +1933,28 @@ export interface components {
                 removed: number;
             };
         };
-        /**
-         * @example {
-         *       "id": "b71c42652efd",
-         *       "name": "hello",
-         *       "type": "A",
-         *       "address": "192.0.2.10",
-         *       "ttl": 1800
-         *     }
-         */
         AddedRecord: {
-            /** @description 12 hex digits, from name, type, address and mx_pref */
+            /**
+             * @description 12 hex digits, from name, type, address and mx_pref
+             * @example b71c42652efd
+             */
             id: string;
             /**
              * @description @ for the domain itself
-             * @example www
+             * @example hello
              */
             name: string;
-            /** @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written */
+            /**
+             * @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written
+             * @example A
+             */
             type: string;
             /** @example 192.0.2.10 */
             address: string;
-            /** @description seconds */
+            /**
+             * @description seconds
+             * @example 1800
+             */
             ttl: number;
             /** @description MX records only */
             mx_pref?: number;
@@ -2045,26 +1968,31 @@ export interface components {
              * @constant
              */
             verified?: false;
-            /** @description what the write lost, and what to know of it */
+            /**
+             * @description what the write lost, and what to know of it
+             * @example []
+             */
             warnings?: string[];
         };
-        /**
-         * @example {
-         *       "name": "hello",
-         *       "type": "A",
-         *       "ttl": 1800,
-         *       "values": [
-         *         "192.0.2.10"
-         *       ]
-         *     }
-         */
         Rrset: {
-            /** @description @ for the domain itself */
+            /**
+             * @description @ for the domain itself
+             * @example hello
+             */
             name: string;
+            /** @example A */
             type: string;
-            /** @description seconds; the lowest of the records */
+            /**
+             * @description seconds; the lowest of the records
+             * @example 1800
+             */
             ttl: number;
-            /** @description addresses; of MX with the preference: 10 mx1.example.net */
+            /**
+             * @description addresses; of MX with the preference: 10 mx1.example.net
+             * @example [
+             *       "192.0.2.10"
+             *     ]
+             */
             values: string[];
             /**
              * @description the TTLs of the records differ
@@ -2072,23 +2000,25 @@ export interface components {
              */
             mixed_ttl?: true;
         };
-        /**
-         * @example {
-         *       "name": "hello",
-         *       "type": "A",
-         *       "ttl": 1800,
-         *       "values": [
-         *         "192.0.2.10"
-         *       ]
-         *     }
-         */
         WrittenRrset: {
-            /** @description @ for the domain itself */
+            /**
+             * @description @ for the domain itself
+             * @example hello
+             */
             name: string;
+            /** @example A */
             type: string;
-            /** @description seconds; the lowest of the records */
+            /**
+             * @description seconds; the lowest of the records
+             * @example 1800
+             */
             ttl: number;
-            /** @description addresses; of MX with the preference: 10 mx1.example.net */
+            /**
+             * @description addresses; of MX with the preference: 10 mx1.example.net
+             * @example [
+             *       "192.0.2.10"
+             *     ]
+             */
             values: string[];
             /**
              * @description the TTLs of the records differ
@@ -2105,36 +2035,38 @@ export interface components {
              * @constant
              */
             verified?: false;
-            /** @description what the write lost, and what to know of it */
+            /**
+             * @description what the write lost, and what to know of it
+             * @example []
+             */
             warnings?: string[];
         };
-        /**
-         * @example {
-         *       "id": "b71c42652efd",
-         *       "name": "hello",
-         *       "type": "A",
-         *       "address": "192.0.2.10",
-         *       "ttl": 1800,
-         *       "domain": "alder-and-finch.com",
-         *       "read_at": "2027-01-15T09:30:00.000Z"
-         *     }
-         */
         FoundRecord: {
-            /** @description 12 hex digits, from name, type, address and mx_pref */
+            /**
+             * @description 12 hex digits, from name, type, address and mx_pref
+             * @example b71c42652efd
+             */
             id: string;
             /**
              * @description @ for the domain itself
-             * @example www
+             * @example hello
              */
             name: string;
-            /** @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written */
+            /**
+             * @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written
+             * @example A
+             */
             type: string;
             /** @example 192.0.2.10 */
             address: string;
-            /** @description seconds */
+            /**
+             * @description seconds
+             * @example 1800
+             */
             ttl: number;
             /** @description MX records only */
             mx_pref?: number;
+            /** @example alder-and-finch.com */
             domain: string;
             /**
              * Format: date-time
@@ -2142,31 +2074,6 @@ export interface components {
              */
             read_at: string;
         };
-        /**
-         * @example {
-         *       "id": 1,
-         *       "at": "2027-01-15T09:30:00.000Z",
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "by": "admin",
-         *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
-         *       "status": "confirmed",
-         *       "changes": {
-         *         "added": [
-         *           {
-         *             "id": "b71c42652efd",
-         *             "name": "hello",
-         *             "type": "A",
-         *             "address": "192.0.2.10",
-         *             "ttl": 1800
-         *           }
-         *         ],
-         *         "removed": [],
-         *         "kept": 1
-         *       },
-         *       "email_type_before": "NONE",
-         *       "email_type_after": "NONE"
-         *     }
-         */
         HistoryEntry: {
             id: number;
             /** Format: date-time */
@@ -2176,11 +2083,17 @@ export interface components {
              * @description when the change was requested
              */
             created_at: string;
-            /** @description a username, or domain-service for a repaired late write; null: changed outside */
+            /**
+             * @description a username, or domain-service for a repaired late write; null: changed outside
+             * @example admin
+             */
             by: string | null;
             /** @description name of the API token that was used */
             token?: string;
-            /** @description the x-request-id of the write */
+            /**
+             * @description the x-request-id of the write
+             * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+             */
             request_id: string;
             /** @description who approved it */
             approved_by?: string;
@@ -2191,6 +2104,7 @@ export interface components {
             seen_since?: string;
             /**
              * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved
+             * @example confirmed
              * @enum {string}
              */
             status: "proposed" | "rejected" | "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
@@ -2210,24 +2124,13 @@ export interface components {
             /** @description why the change was refused or is unconfirmed */
             problem?: components["schemas"]["Problem"];
             changes: components["schemas"]["ChangeSummary"];
+            /** @example NONE */
             email_type_before: string | null;
+            /** @example NONE */
             email_type_after: string | null;
         };
-        /**
-         * @example {
-         *       "email_type": "NONE",
-         *       "hosts": [
-         *         {
-         *           "id": "cf895225975d",
-         *           "name": "@",
-         *           "type": "A",
-         *           "address": "192.0.2.1",
-         *           "ttl": 1800
-         *         }
-         *       ]
-         *     }
-         */
         PastZone: {
+            /** @example NONE */
             email_type: string | null;
             hosts: components["schemas"]["HostRecord"][];
         };
@@ -4684,7 +4587,7 @@ export interface operations {
                      *       ],
                      *       "pagination": {
                      *         "page": 1,
-                     *         "page_size": 20,
+                     *         "page_size": 50,
                      *         "total_items": 1,
                      *         "total_pages": 1
                      *       }
@@ -4831,7 +4734,7 @@ export interface operations {
                      *       "status": "Ok",
                      *       "owner": "sandbox",
                      *       "is_owner": true,
-                     *       "years": 0,
+                     *       "years": 1,
                      *       "whois_guard": {
                      *         "status": "ENABLED",
                      *         "expires_on": "2027-06-15"
@@ -4839,11 +4742,10 @@ export interface operations {
                      *       "dns": {
                      *         "provider": "FREE",
                      *         "uses_registrar_dns": true,
-                     *         "host_count": 2,
+                     *         "host_count": 1,
                      *         "email_type": "NONE",
                      *         "nameservers": [
-                     *           "dns1.registrar-servers.com",
-                     *           "dns2.registrar-servers.com"
+                     *           "dns1.registrar-servers.com"
                      *         ]
                      *       },
                      *       "rights": [
@@ -5021,9 +4923,6 @@ export interface operations {
                      *       "nameservers": [
                      *         {
                      *           "name": "dns1.registrar-servers.com"
-                     *         },
-                     *         {
-                     *           "name": "dns2.registrar-servers.com"
                      *         }
                      *       ]
                      *     }
@@ -5204,13 +5103,6 @@ export interface operations {
                      *       "uses_registrar_dns": true,
                      *       "email_type": "NONE",
                      *       "hosts": [
-                     *         {
-                     *           "id": "cf895225975d",
-                     *           "name": "@",
-                     *           "type": "A",
-                     *           "address": "192.0.2.1",
-                     *           "ttl": 1800
-                     *         },
                      *         {
                      *           "id": "b71c42652efd",
                      *           "name": "hello",
@@ -5395,15 +5287,9 @@ export interface operations {
                  * @example {
                  *       "hosts": [
                  *         {
-                 *           "name": "@",
-                 *           "type": "A",
-                 *           "address": "192.0.2.1"
-                 *         },
-                 *         {
-                 *           "name": "hello",
-                 *           "type": "A",
+                 *           "name": "www",
                  *           "address": "192.0.2.10",
-                 *           "ttl": 1800
+                 *           "type": "A"
                  *         }
                  *       ]
                  *     }
@@ -5444,13 +5330,6 @@ export interface operations {
                      *       "uses_registrar_dns": true,
                      *       "email_type": "NONE",
                      *       "hosts": [
-                     *         {
-                     *           "id": "cf895225975d",
-                     *           "name": "@",
-                     *           "type": "A",
-                     *           "address": "192.0.2.1",
-                     *           "ttl": 1800
-                     *         },
                      *         {
                      *           "id": "b71c42652efd",
                      *           "name": "hello",
@@ -5793,13 +5672,6 @@ export interface operations {
                      *       "uses_registrar_dns": true,
                      *       "email_type": "NONE",
                      *       "hosts": [
-                     *         {
-                     *           "id": "cf895225975d",
-                     *           "name": "@",
-                     *           "type": "A",
-                     *           "address": "192.0.2.1",
-                     *           "ttl": 1800
-                     *         },
                      *         {
                      *           "id": "b71c42652efd",
                      *           "name": "hello",
@@ -6664,13 +6536,6 @@ export interface operations {
                      *       "email_type": "NONE",
                      *       "hosts": [
                      *         {
-                     *           "id": "cf895225975d",
-                     *           "name": "@",
-                     *           "type": "A",
-                     *           "address": "192.0.2.1",
-                     *           "ttl": 1800
-                     *         },
-                     *         {
                      *           "id": "b71c42652efd",
                      *           "name": "hello",
                      *           "type": "A",
@@ -7317,6 +7182,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
+                        /** @example alder-and-finch.com */
                         domain: string;
                         rrsets: components["schemas"]["Rrset"][];
                     };
@@ -8117,13 +7983,6 @@ export interface operations {
                      *       "email_type": "NONE",
                      *       "hosts": [
                      *         {
-                     *           "id": "cf895225975d",
-                     *           "name": "@",
-                     *           "type": "A",
-                     *           "address": "192.0.2.1",
-                     *           "ttl": 1800
-                     *         },
-                     *         {
                      *           "id": "b71c42652efd",
                      *           "name": "hello",
                      *           "type": "A",
@@ -8762,13 +8621,6 @@ export interface operations {
                      *       "email_type": "NONE",
                      *       "hosts": [
                      *         {
-                     *           "id": "cf895225975d",
-                     *           "name": "@",
-                     *           "type": "A",
-                     *           "address": "192.0.2.1",
-                     *           "ttl": 1800
-                     *         },
-                     *         {
                      *           "id": "b71c42652efd",
                      *           "name": "hello",
                      *           "type": "A",
@@ -9239,10 +9091,10 @@ export interface operations {
                      *         "email_type": "NONE",
                      *         "hosts": [
                      *           {
-                     *             "id": "cf895225975d",
-                     *             "name": "@",
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
                      *             "type": "A",
-                     *             "address": "192.0.2.1",
+                     *             "address": "192.0.2.10",
                      *             "ttl": 1800
                      *           }
                      *         ]
@@ -9250,13 +9102,6 @@ export interface operations {
                      *       "after": {
                      *         "email_type": "NONE",
                      *         "hosts": [
-                     *           {
-                     *             "id": "cf895225975d",
-                     *             "name": "@",
-                     *             "type": "A",
-                     *             "address": "192.0.2.1",
-                     *             "ttl": 1800
-                     *           },
                      *           {
                      *             "id": "b71c42652efd",
                      *             "name": "hello",
@@ -9277,11 +9122,17 @@ export interface operations {
                          * @description when the change was requested
                          */
                         created_at: string;
-                        /** @description a username, or domain-service for a repaired late write; null: changed outside */
+                        /**
+                         * @description a username, or domain-service for a repaired late write; null: changed outside
+                         * @example admin
+                         */
                         by: string | null;
                         /** @description name of the API token that was used */
                         token?: string;
-                        /** @description the x-request-id of the write */
+                        /**
+                         * @description the x-request-id of the write
+                         * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                         */
                         request_id: string;
                         /** @description who approved it */
                         approved_by?: string;
@@ -9292,6 +9143,7 @@ export interface operations {
                         seen_since?: string;
                         /**
                          * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved
+                         * @example confirmed
                          * @enum {string}
                          */
                         status: "proposed" | "rejected" | "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
@@ -9311,7 +9163,9 @@ export interface operations {
                         /** @description why the change was refused or is unconfirmed */
                         problem?: components["schemas"]["Problem"];
                         changes: components["schemas"]["ChangeSummary"];
+                        /** @example NONE */
                         email_type_before: string | null;
+                        /** @example NONE */
                         email_type_after: string | null;
                         before: components["schemas"]["PastZone"];
                         after: components["schemas"]["PastZone"];
@@ -9438,13 +9292,6 @@ export interface operations {
                      *       "uses_registrar_dns": true,
                      *       "email_type": "NONE",
                      *       "hosts": [
-                     *         {
-                     *           "id": "cf895225975d",
-                     *           "name": "@",
-                     *           "type": "A",
-                     *           "address": "192.0.2.1",
-                     *           "ttl": 1800
-                     *         },
                      *         {
                      *           "id": "b71c42652efd",
                      *           "name": "hello",
@@ -9756,13 +9603,6 @@ export interface operations {
                      *       "uses_registrar_dns": true,
                      *       "email_type": "NONE",
                      *       "hosts": [
-                     *         {
-                     *           "id": "cf895225975d",
-                     *           "name": "@",
-                     *           "type": "A",
-                     *           "address": "192.0.2.1",
-                     *           "ttl": 1800
-                     *         },
                      *         {
                      *           "id": "b71c42652efd",
                      *           "name": "hello",

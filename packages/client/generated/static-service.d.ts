@@ -1422,28 +1422,27 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /**
-         * @example {
-         *       "status": "ok",
-         *       "version": "0.1.0",
-         *       "uptime_seconds": 86400,
-         *       "checks": {
-         *         "database": {
-         *           "status": "ok"
-         *         }
-         *       }
-         *     }
-         */
         Health: {
             /**
              * @description degraded: a dependency of the service fails
              * @enum {string}
              */
             status: "ok" | "degraded" | "unavailable";
-            /** @description of the service */
+            /**
+             * @description of the service
+             * @example 0.1.0
+             */
             version: string;
+            /** @example 86400 */
             uptime_seconds: number;
-            /** @description by name */
+            /**
+             * @description by name
+             * @example {
+             *       "database": {
+             *         "status": "ok"
+             *       }
+             *     }
+             */
             checks: {
                 [key: string]: {
                     /** @enum {string} */

@@ -4,7 +4,7 @@ import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { etagOf, recordsOf } from '../dns/zone.ts'
 import { type ChangeZones, changeStatuses, fromStoredProblem, type StoredChange } from '../ledger/ledger.ts'
-import { historyEntry, storedChange } from './openapi-examples.ts'
+import { change } from './openapi-examples.ts'
 import { Changes, visibleDetail, visibleRecords, visibleWarnings } from './zone/zone-schema.ts'
 
 const ChangeSummary = Changes.extend({
@@ -14,20 +14,26 @@ const ChangeSummary = Changes.extend({
     .describe('in lists: records of large changes that are not shown; read the change itself'),
 }).meta({ id: 'ChangeSummary' })
 
+/** Of a zone; null: unknown. */
+export const EmailType = z.nullable(z.string()).meta({ examples: ['NONE'] })
+
 const entry = {
   id: z.int(),
   at: z.iso.datetime(),
   created_at: z.iso.datetime().describe('when the change was requested'),
-  by: z.string().nullable().describe('a username, or domain-service for a repaired late write; null: changed outside'),
+  by: z.nullable(z.string()).meta({
+    description: 'a username, or domain-service for a repaired late write; null: changed outside',
+    examples: [change.by],
+  }),
   token: z.string().optional().describe('name of the API token that was used'),
-  request_id: z.string().describe('the x-request-id of the write'),
+  request_id: z.string().meta({ description: 'the x-request-id of the write', examples: [change.request_id] }),
   approved_by: z.string().optional().describe('who approved it'),
   seen_since: z.iso.datetime().optional().describe('of a change made outside: when the zone was last seen without it'),
-  status: z
-    .enum(changeStatuses)
-    .describe(
+  status: z.enum(changeStatuses).meta({
+    description:
       'confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved',
-    ),
+    examples: [change.status],
+  }),
   reason: z
     .string()
     .optional()
@@ -44,10 +50,10 @@ export const HistoryEntry = z
   .object({
     ...entry,
     changes: ChangeSummary,
-    email_type_before: z.string().nullable(),
-    email_type_after: z.string().nullable(),
+    email_type_before: EmailType,
+    email_type_after: EmailType,
   })
-  .meta({ id: 'HistoryEntry', examples: [historyEntry] })
+  .meta({ id: 'HistoryEntry' })
 
 export const Change = z
   .object({
@@ -58,7 +64,7 @@ export const Change = z
     changes: ChangeSummary.nullable().describe('null until the change was evaluated'),
     etag: z.string().optional().describe('of a proposed change: the ETag of the zone that it was evaluated on'),
   })
-  .meta({ id: 'Change', examples: [storedChange] })
+  .meta({ id: 'Change', examples: [change] })
 
 interface Reader {
   caller: Rights

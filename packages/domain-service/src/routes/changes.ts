@@ -18,7 +18,7 @@ import { changeEvents, changeOf, registrarEvents } from '../ledger/stored-change
 import type { Dependencies } from '../storage.ts'
 import { Change, describeChange, setRetryAfter } from './change-schema.ts'
 import { withInstant } from './domains.ts'
-import { domainFailures, storedChange } from './openapi-examples.ts'
+import { change, domainFailures } from './openapi-examples.ts'
 import { accepted, afterChange, ChangeId, DomainName } from './zone/zone-request.ts'
 
 const path = '/api/changes'
@@ -201,5 +201,5 @@ export const eventSource: EventSource = {
     const change = changeOf(event)
     return allowsDomain(rights, change.domain) ? describeChange(change, { caller: rights }) : undefined
   },
-  example: { type: 'zone.changed', data: storedChange },
+  example: { type: 'zone.changed', data: change },
 }

@@ -1,5 +1,5 @@
 import { allowsDomain } from '@domains-and-files/auth'
-import { type App, answers, operations, Pagination, pageQuery, paginate, uncheckedJson } from '@domains-and-files/http'
+import { type App, answers, listSchema, operations, pageQuery, paginate, uncheckedJson } from '@domains-and-files/http'
 import { type ListQuery, listTypes, sortKeys } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -10,64 +10,66 @@ import * as examples from './openapi-examples.ts'
 import { oneOf } from './zone/record-input.ts'
 import { AtDomain, setAgeHeader, wantsFresh } from './zone/zone-request.ts'
 
-const date = z.iso.date().nullable().describe('a day; null: unknown')
-const createdAt = z.iso
-  .datetime()
-  .nullable()
-  .describe('the beginning of `created_on` in UTC: the registrar tells no time of day')
+// Null where the registrar says nothing.
+const date = z.nullable(z.iso.date()).meta({ description: 'a day; null: unknown', examples: ['2027-06-15'] })
+const createdAt = z.nullable(z.iso.datetime()).meta({
+  description: 'the beginning of `created_on` in UTC: the registrar tells no time of day',
+  examples: ['2021-12-07T00:00:00.000Z'],
+})
 
-const flag = z.boolean().nullable()
-const word = z.string().nullable()
+const flag = (example: boolean) => z.nullable(z.boolean()).meta({ examples: [example] })
+const word = (example: string) => z.nullable(z.string()).meta({ examples: [example] })
+const domainName = z.string().meta({ examples: [examples.domain] })
+const nameserver = z.string().meta({ examples: ['dns1.registrar-servers.com'] })
+
 const described = {
-  name: z.string(),
-  id: z.string(),
-  created_on: date,
+  name: domainName,
+  id: z.string().meta({ examples: ['2000001'] }),
+  created_on: date.meta({ examples: ['2021-12-07'] }),
   created_at: createdAt,
   expires_on: date,
-  is_premium: flag,
+  is_premium: flag(false),
 }
 
 const DomainEntryAnswer = z
   .object({
     ...described,
-    is_expired: flag,
-    is_locked: flag,
-    auto_renew: flag,
-    whois_guard: word.describe('as the registrar names it'),
-    uses_registrar_dns: flag.describe('whether its records are at the registrar; null: unknown'),
+    is_expired: flag(false),
+    is_locked: flag(false),
+    auto_renew: flag(true),
+    whois_guard: word('ENABLED').describe('as the registrar names it'),
+    uses_registrar_dns: flag(true).describe('whether its records are at the registrar; null: unknown'),
   })
-  .meta({ id: 'DomainEntry', examples: [examples.domainEntry] })
+  .meta({ id: 'DomainEntry' })
 
-const DomainPage = z.object({ domains: z.array(DomainEntryAnswer), pagination: Pagination }).meta({
-  examples: [{ domains: [examples.domainEntry], pagination: paginate({ page: 1, page_size: 20 }, 1) }],
-})
+const DomainPage = listSchema(undefined, 'domains', DomainEntryAnswer)
 
 const DomainInfoAnswer = z
   .object({
     ...described,
-    status: word,
-    owner: word,
-    is_owner: flag,
+    status: word('Ok'),
+    owner: word('sandbox'),
+    is_owner: flag(true),
     years: z.int().nullable(),
-    whois_guard: z.object({ status: word, expires_on: date }),
+    whois_guard: z.object({ status: word('ENABLED'), expires_on: date }),
     dns: z.object({
-      provider: word,
-      uses_registrar_dns: flag,
+      provider: word('FREE'),
+      uses_registrar_dns: flag(true),
       host_count: z.int().nullable(),
-      email_type: word,
-      nameservers: z.array(z.string()),
+      email_type: word('NONE'),
+      nameservers: z.array(nameserver),
     }),
-    rights: z.array(z.string()),
+    rights: z.array(z.string()).meta({ examples: [['all']] }),
   })
-  .meta({ id: 'DomainInfo', examples: [examples.domainInfo] })
+  .meta({ id: 'DomainInfo' })
 
 const NameserversAnswer = z
   .object({
-    domain: z.string(),
-    uses_registrar_dns: z.boolean().nullable(),
-    nameservers: z.array(z.object({ name: z.string() })),
+    domain: domainName,
+    uses_registrar_dns: flag(true),
+    nameservers: z.array(z.object({ name: nameserver })),
   })
-  .meta({ id: 'Nameservers', examples: [examples.nameserversOf] })
+  .meta({ id: 'Nameservers' })
 
 const searchTerm = z
   .string('must be given once')

@@ -14,7 +14,7 @@ import { toRecords, type Zone } from '../dns/zone.ts'
 import { changeNotFound, domainNotFound, revertConflict } from '../errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Dependencies } from '../storage.ts'
-import { describeEntry, HistoryEntry } from './change-schema.ts'
+import { describeEntry, EmailType, HistoryEntry } from './change-schema.ts'
 import * as examples from './openapi-examples.ts'
 import { AtDomain, afterChange, ChangeId, writeQuery, writeZone, writing, zoneAnswers } from './zone/zone-request.ts'
 import { describeWrite, HostRecord } from './zone/zone-schema.ts'
@@ -22,13 +22,9 @@ import { describeWrite, HostRecord } from './zone/zone-schema.ts'
 const path = '/api/domains/:domain/dns/history'
 const tags = ['history']
 
-const PastZone = z
-  .object({ email_type: z.string().nullable(), hosts: z.array(HostRecord) })
-  .meta({ id: 'PastZone', examples: [examples.pastZones.before] })
+const PastZone = z.object({ email_type: EmailType, hosts: z.array(HostRecord) }).meta({ id: 'PastZone' })
 
-const EntryWithZones = HistoryEntry.extend({ before: PastZone, after: PastZone }).meta({
-  examples: [{ ...examples.historyEntry, ...examples.pastZones }],
-})
+const EntryWithZones = HistoryEntry.extend({ before: PastZone, after: PastZone })
 
 const AtEntry = AtDomain.extend({ id: ChangeId })
 

@@ -1,7 +1,8 @@
 import type { HeaderDoc } from '@domains-and-files/http'
 import * as errors from '../errors.ts'
 
-// Examples for the description of the API: one zone, its records, a change of it, and parts that several routes share.
+// Examples for the description of the API, and parts that several routes share. A schema without one shows those of its
+// fields.
 
 /** A domain of the sandbox, so that what the docs page shows can be tried at once. */
 export const domain = 'alder-and-finch.com'
@@ -13,82 +14,18 @@ export const record = {
   address: '192.0.2.10',
   ttl: 1800,
 }
-const apex = { id: 'cf895225975d', name: '@', type: 'A', address: '192.0.2.1', ttl: 1800 }
 
-export const zone = {
-  domain,
-  uses_registrar_dns: true,
-  email_type: 'NONE',
-  hosts: [apex, record],
-}
-
-export const changes = { added: [record], removed: [], kept: 1 }
-
-const entry = {
+export const change = {
   id: 1,
   at: '2027-01-15T09:30:00.000Z',
   created_at: '2027-01-15T09:30:00.000Z',
   by: 'admin',
   request_id: '5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44',
   status: 'confirmed' as const,
-  changes,
-}
-
-export const historyEntry = { ...entry, email_type_before: 'NONE', email_type_after: 'NONE' }
-
-export const storedChange = {
-  ...entry,
+  changes: { added: [record], removed: [], kept: 1 },
   domain,
   sent_at: '2027-01-15T09:30:00.000Z',
   ended_at: '2027-01-15T09:30:01.000Z',
-}
-
-export const pastZones = {
-  before: { email_type: 'NONE', hosts: [apex] },
-  after: { email_type: 'NONE', hosts: [apex, record] },
-}
-
-const described = {
-  name: domain,
-  id: '2000001',
-  created_on: '2021-12-07',
-  created_at: '2021-12-07T00:00:00.000Z',
-  expires_on: '2027-06-15',
-  is_premium: false,
-}
-
-export const domainEntry = {
-  ...described,
-  is_expired: false,
-  is_locked: false,
-  auto_renew: true,
-  whois_guard: 'ENABLED',
-  uses_registrar_dns: true,
-}
-
-const nameservers = ['dns1.registrar-servers.com', 'dns2.registrar-servers.com']
-
-export const domainInfo = {
-  ...described,
-  status: 'Ok',
-  owner: 'sandbox',
-  is_owner: true,
-  years: 0,
-  whois_guard: { status: 'ENABLED', expires_on: '2027-06-15' },
-  dns: {
-    provider: 'FREE',
-    uses_registrar_dns: true,
-    host_count: 2,
-    email_type: 'NONE',
-    nameservers,
-  },
-  rights: ['all'],
-}
-
-export const nameserversOf = {
-  domain,
-  uses_registrar_dns: true,
-  nameservers: nameservers.map((name) => ({ name })),
 }
 
 const etag = '"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"'

@@ -9,21 +9,11 @@ export type Check = z.infer<typeof Check>
 const Health = z
   .looseObject({
     status: Status.describe('degraded: a dependency of the service fails'),
-    version: z.string().describe('of the service'),
-    uptime_seconds: z.int(),
-    checks: z.record(z.string(), Check).describe('by name'),
+    version: z.string().meta({ description: 'of the service', examples: ['0.1.0'] }),
+    uptime_seconds: z.int().meta({ examples: [86_400] }),
+    checks: z.record(z.string(), Check).meta({ description: 'by name', examples: [{ database: { status: 'ok' } }] }),
   })
-  .meta({
-    id: 'Health',
-    examples: [
-      {
-        status: 'ok',
-        version: '0.1.0',
-        uptime_seconds: 86_400,
-        checks: { database: { status: 'ok' } },
-      },
-    ],
-  })
+  .meta({ id: 'Health' })
 
 /** The checks of a service, and further fields of its own. Checks are cheap, and call no other system. */
 export interface HealthReport {

@@ -19,7 +19,7 @@ const AtRecord = AtDomain.extend({
 
 const location = {
   description: 'Where it can be read',
-  example: `/api/domains/${examples.zone.domain}/dns/hosts/${examples.record.id}`,
+  example: `/api/domains/${examples.domain}/dns/hosts/${examples.record.id}`,
 }
 
 const pathOf = ({ domain }: z.output<typeof AtDomain>, id: string) => `/api/domains/${domain.name}/dns/hosts/${id}`

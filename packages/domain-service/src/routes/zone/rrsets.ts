@@ -9,29 +9,25 @@ import type { Dependencies } from '../../storage.ts'
 import * as examples from '../openapi-examples.ts'
 import { EmailType, RecordType, type RequestOf, recordFields, TypeFilter, takingRecords, text } from './record-input.ts'
 import { AtDomain, accepted, readAnswers, reading, readZone, writeZone, writing } from './zone-request.ts'
-import { describePart, describeWrite, outcomeFields, WrittenAnswer } from './zone-schema.ts'
+import { describePart, describeWrite, outcomeFields, WrittenAnswer, ZoneAnswer } from './zone-schema.ts'
 
 const collection = '/api/domains/:domain/dns/rrsets'
 const path = `${collection}/:name/:type`
 
-const exampleRrset = { name: 'hello', type: 'A', ttl: 1800, values: ['192.0.2.10'] }
-
-const values = { description: 'addresses; of MX with the preference: 10 mx1.example.net' }
+const { name, type, ttl, address } = examples.record
+const values = { description: 'addresses; of MX with the preference: 10 mx1.example.net', examples: [[address]] }
 
 const Rrset = z
   .object({
-    name: z.string().describe('@ for the domain itself'),
-    type: z.string(),
-    ttl: z.int().describe('seconds; the lowest of the records'),
+    name: z.string().meta({ description: '@ for the domain itself', examples: [name] }),
+    type: z.string().meta({ examples: [type] }),
+    ttl: z.int().meta({ description: 'seconds; the lowest of the records', examples: [ttl] }),
     values: z.array(z.string()).meta(values),
     mixed_ttl: z.literal(true).optional().describe('the TTLs of the records differ'),
   })
-  .meta({ id: 'Rrset', examples: [exampleRrset] })
+  .meta({ id: 'Rrset' })
 
-const AtRrset = AtDomain.extend({
-  name: z.string().meta({ description: '@ for the domain itself', examples: [exampleRrset.name] }),
-  type: RecordType,
-})
+const AtRrset = AtDomain.extend({ name: Rrset.shape.name, type: RecordType })
 
 const reads = operations({
   shared: { ...reading, enforcesRecordLimits: true },
@@ -43,18 +39,13 @@ const reads = operations({
       name: z.string().optional().describe('only of this name; @ for the domain itself'),
       type: TypeFilter,
     }),
-    ...readAnswers(
-      'The RRsets',
-      z.object({ domain: z.string(), rrsets: z.array(Rrset) }).meta({
-        examples: [{ domain: examples.domain, rrsets: [exampleRrset] }],
-      }),
-    ),
+    ...readAnswers('The RRsets', ZoneAnswer.pick({ domain: true }).extend({ rrsets: z.array(Rrset) })),
   },
   getRrset: {
     summary: 'Read one RRset',
     description: 'All records of one name and type. PUT takes what this returns.',
     params: AtRrset,
-    errors: [...examples.domainFailures, rrsetNotFound(exampleRrset.name, exampleRrset.type)],
+    errors: [...examples.domainFailures, rrsetNotFound(name, type)],
     ...readAnswers('The RRset', Rrset),
   },
 })
@@ -74,7 +65,7 @@ const NewRrset = z
   })
   .meta({ id: 'NewRrset', examples: [{ ttl: 300, values: ['192.0.2.10', '192.0.2.11'] }] })
 
-const WrittenRrset = Rrset.extend(outcomeFields).meta({ id: 'WrittenRrset', examples: [exampleRrset] })
+const WrittenRrset = Rrset.extend(outcomeFields).meta({ id: 'WrittenRrset' })
 
 const routes = operations({
   shared: { ...writing, enforcesRecordLimits: true, params: AtRrset },

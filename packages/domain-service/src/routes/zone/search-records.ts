@@ -1,20 +1,19 @@
 import { domainToUnicode } from 'node:url'
 import { allowsDomain } from '@domains-and-files/auth'
-import { type App, answers, operations, Pagination, pageQuery, paginate, slices } from '@domains-and-files/http'
+import { type App, answers, listSchema, operations, pageQuery, paginate, slices } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { RecordKey } from '../../dns/record.ts'
 import { toRecords } from '../../dns/zone.ts'
 import type { Dependencies } from '../../storage.ts'
-import { record, zone } from '../openapi-examples.ts'
+import { domain } from '../openapi-examples.ts'
 import { TypeFilter } from './record-input.ts'
 import { DomainName } from './zone-request.ts'
 import { HostRecord, visibleRecords } from './zone-schema.ts'
 
-const example = { ...record, domain: zone.domain, read_at: '2027-01-15T09:30:00.000Z' }
 const FoundRecord = HostRecord.extend({
-  domain: z.string(),
+  domain: z.string().meta({ examples: [domain] }),
   read_at: z.iso.datetime().describe('when its zone was last read at the registrar'),
-}).meta({ id: 'FoundRecord', examples: [example] })
+}).meta({ id: 'FoundRecord' })
 
 const { searchRecords } = operations({
   shared: { access: 'viewer', enforcesRecordLimits: true, tags: ['records'] },
@@ -35,11 +34,7 @@ const { searchRecords } = operations({
     ...answers(
       200,
       'One page of records',
-      z.object({
-        records: z.array(FoundRecord),
-        pagination: Pagination,
-        zones_searched: z.int().describe('zones with records'),
-      }),
+      listSchema(undefined, 'records', FoundRecord).extend({ zones_searched: z.int().describe('zones with records') }),
     ),
   },
 })

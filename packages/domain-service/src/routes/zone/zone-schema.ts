@@ -6,40 +6,43 @@ import { recordTypes } from '../../dns/record-types.ts'
 import { emailTypes, toRecords, type Zone } from '../../dns/zone.ts'
 import type { Warning } from '../../ledger/ledger.ts'
 import type { WriteResult } from '../../zones/batch/evaluate-write.ts'
-import { changes, zone as exampleZone, record } from '../openapi-examples.ts'
+import { domain, record } from '../openapi-examples.ts'
 
 export const HostRecord = z
   .object({
-    id: z.string().describe('12 hex digits, from name, type, address and mx_pref'),
-    name: z.string().meta({ description: '@ for the domain itself', examples: ['www'] }),
-    type: z.string().describe(`one of ${recordTypes.join(', ')}; others can be read, not written`),
-    address: z.string().meta({ examples: ['192.0.2.10'] }),
-    ttl: z.int().describe('seconds'),
+    id: z.string().meta({ description: '12 hex digits, from name, type, address and mx_pref', examples: [record.id] }),
+    name: z.string().meta({ description: '@ for the domain itself', examples: [record.name] }),
+    type: z.string().meta({
+      description: `one of ${recordTypes.join(', ')}; others can be read, not written`,
+      examples: [record.type],
+    }),
+    address: z.string().meta({ examples: [record.address] }),
+    ttl: z.int().meta({ description: 'seconds', examples: [record.ttl] }),
     mx_pref: z.int().optional().describe('MX records only'),
   })
-  .meta({ id: 'HostRecord', examples: [record] })
+  .meta({ id: 'HostRecord' })
 
 export const Changes = z
   .object({
     added: z.array(HostRecord),
-    removed: z.array(HostRecord),
+    removed: z.array(HostRecord).meta({ examples: [[]] }),
     kept: z.int().describe('records that stayed as they were'),
   })
-  .meta({ id: 'Changes', examples: [changes] })
+  .meta({ id: 'Changes' })
 
 export const ZoneAnswer = z
   .object({
-    domain: z.string(),
+    domain: z.string().meta({ examples: [domain] }),
     uses_registrar_dns: z
       .boolean()
       .describe('false: the domain uses other nameservers, so its records cannot be written here'),
-    email_type: z
-      .string()
-      .nullable()
-      .describe(`how the domain receives mail: ${emailTypes.join(', ')}; null: unknown`),
+    email_type: z.nullable(z.string()).meta({
+      description: `how the domain receives mail: ${emailTypes.join(', ')}; null: unknown`,
+      examples: ['NONE'],
+    }),
     hosts: z.array(HostRecord).describe('by name (@ first), type and address'),
   })
-  .meta({ id: 'Zone', examples: [exampleZone] })
+  .meta({ id: 'Zone' })
 
 const dry_run = z.literal(true).optional().describe('nothing was written')
 const verified = z
@@ -49,17 +52,18 @@ const verified = z
     'the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome',
   )
 
-const warnings = z.array(z.string()).describe('what the write lost, and what to know of it')
+const warnings = z
+  .array(z.string())
+  .meta({ description: 'what the write lost, and what to know of it', examples: [[]] })
 
 export const WrittenAnswer = ZoneAnswer.extend({ dry_run, verified, changes: Changes, warnings }).meta({
   id: 'WrittenZone',
-  examples: [{ ...exampleZone, changes, warnings: [] }],
 })
 
 /** The fields beside the record or RRset in the response to a write of it. */
 export const outcomeFields = { dry_run, verified, warnings: warnings.optional() }
 
-export const AddedAnswer = HostRecord.extend(outcomeFields).meta({ id: 'AddedRecord', examples: [record] })
+export const AddedAnswer = HostRecord.extend(outcomeFields).meta({ id: 'AddedRecord' })
 
 /** A zone as JSON, without the records that the caller may not read. Callers who may read all share one object. */
 export function describeZone(zone: Zone, caller?: Rights) {

@@ -19,17 +19,7 @@ import { describeWrite, describeZone, serializeOnce, ZoneAnswer } from './zone-s
 
 const path = '/api/domains/:domain/dns/hosts'
 
-const NewZone = z.strictObject({ hosts: Records, email_type: EmailType.optional() }).meta({
-  id: 'NewZone',
-  examples: [
-    {
-      hosts: [
-        { name: '@', type: 'A', address: '192.0.2.1' },
-        { name: 'hello', type: 'A', address: '192.0.2.10', ttl: 1800 },
-      ],
-    },
-  ],
-})
+const NewZone = z.strictObject({ hosts: Records, email_type: EmailType.optional() }).meta({ id: 'NewZone' })
 
 const ZonePatch = z
   .strictObject({
