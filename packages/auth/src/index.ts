@@ -1,12 +1,5 @@
 export { readmit } from './access-control.ts'
-export {
-  authMigrations,
-  authTables,
-  exportUsers,
-  importUsers,
-  openAuthFile,
-  readAuthFolder,
-} from './auth-database.ts'
+export { archivedAccounts, authMigrations } from './auth-database.ts'
 export {
   allowsDomain,
   allowsPath,

@@ -1,30 +1,22 @@
 // Durable storage: atomic files, the lock of a data directory, migrations, PostgreSQL, backup and restore.
 
 export {
-  type ArchivedService,
   allEnded,
   type BackupBlobs,
-  type BackupSource,
-  type DatabaseTarget,
-  type DataPlaces,
   insertRows,
   type PrivateFiles,
   type ReadableBlob,
-  type RestoreTarget,
   type Row,
-  readPrivateFiles,
-  readTables,
   type SqlTable,
-  type Table,
   writeRows,
 } from './backup/archive.ts'
+export type { ArchivedAccounts, ArchivedService, ArchivedStores, DatabaseStores } from './backup/archived-service.ts'
 export { readBackupTimes, runDataCommand } from './backup-commands.ts'
 export { announceBackup, BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, ensurePrivateFile, fsyncDirectory, updateFile } from './durable-files.ts'
 export * from './errors.ts'
 export { type CommandLine, type Progress, runMaintenance } from './maintenance-command.ts'
 export type { PostgresOptions } from './postgres/connections.ts'
-export { refuseUnfinished } from './postgres/migrate-postgres.ts'
 export { Postgres } from './postgres/postgres.ts'
 export { Probe } from './postgres/probe.ts'
 export * from './sql/sql.ts'

@@ -1,8 +1,3 @@
-import { readFile } from 'node:fs/promises'
-import { join as joinPath } from 'node:path'
-import { ignoreMissing } from '../durable-files.ts'
-import type { Connection } from '../postgres/connections.ts'
-import type { Postgres } from '../postgres/postgres.ts'
 import { dialect, join, name, type Sql, type SqlTransaction, type Statement, sql } from '../sql/sql.ts'
 
 /** The columns of a row by name: text, integers, null and Buffers. */
@@ -39,23 +34,6 @@ export interface Damage {
 /** Small private files by their name, such as `users.json`. */
 export type PrivateFiles = Record<string, Buffer | string>
 
-/** The users file and the JWT secret of a data directory. A file named by JWT_SECRET_FILE is not backed up. */
-export async function readPrivateFiles({ dataDir, usersFile }: DataPlaces): Promise<PrivateFiles> {
-  const places = { 'users.json': usersFile, 'jwt.secret': undefined }
-  const files: PrivateFiles = {}
-  for (const [name, elsewhere] of Object.entries(places)) {
-    const bytes = await readFile(elsewhere ?? joinPath(dataDir, name)).catch(ignoreMissing)
-    if (bytes) files[name] = bytes
-  }
-  return files
-}
-
-export interface DataPlaces {
-  dataDir: string
-  /** The users file, if outside the data directory. A restore does not overwrite an existing one. */
-  usersFile?: string | undefined
-}
-
 /** The stores of a service, opened for a backup while the service may be running. */
 export interface BackupSource extends AsyncDisposable {
   /** Calls `rows`, then `blobs`. Prevents deletion of the snapshot's blobs meanwhile. */
@@ -71,32 +49,6 @@ export interface BackupBlobs {
   open: (ref: BlobRef) => Promise<ReadableBlob | undefined>
   onDamage: (damage: Damage) => void
   onBlob: (blob: { size: number }) => void
-}
-
-/** Stores that a restore fills. */
-export interface RestoreTarget extends AsyncDisposable {
-  /** Adds rows. Idempotent: existing rows stay unchanged. */
-  write(table: string, rows: Row[], blobs: BackupBlobs): Promise<void>
-}
-
-/** A schema of PostgreSQL to restore into. */
-export interface DatabaseTarget extends RestoreTarget {
-  database: Postgres
-  tables: string[]
-  writeFiles(transaction: Connection, files: PrivateFiles): Promise<void>
-}
-
-/** A service as the backup commands see it, in both forms: in a data directory (SQLite), or where `DATABASE_URL` says. */
-export interface ArchivedService {
-  name: string
-  /** Folders in the data directory that belong to the service: a backup must not be placed there. */
-  folders: string[]
-  /** @throws {DataDirError} if there is nothing to back up. */
-  openFolderSource: (places: DataPlaces) => Promise<BackupSource>
-  openDatabaseSource: (env: NodeJS.ProcessEnv) => Promise<BackupSource>
-  /** Opens empty stores in a folder. */
-  openFolder: (folder: string) => Promise<RestoreTarget>
-  openDatabase: (env: NodeJS.ProcessEnv) => Promise<DatabaseTarget>
 }
 
 /** The results, after all tasks have settled. @throws the first error. */
@@ -122,8 +74,11 @@ export const readTables = (snapshot: SqlTransaction, tables: SqlTable[]): Table[
     const { name: tableName, identity } = table
     const rows = { name: tableName, rows: () => readRows(snapshot, table) }
     if (!identity) return [rows]
-    return [rows, { name: `${tableName}.identity`, rows: () => readIdentity(snapshot, tableName, identity) }]
+    return [rows, { name: identityOf(tableName), rows: () => readIdentity(snapshot, tableName, identity) }]
   })
+
+/** Name in a backup of the last number of an identity column. */
+export const identityOf = (table: string) => `${table}.identity`
 
 /** Adds rows from `readTables` in one transaction. Rows with existing keys are skipped. */
 export async function writeRows(database: Sql, table: string, rows: Row[]): Promise<void> {

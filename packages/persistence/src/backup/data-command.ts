@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { refuseUnfinished } from '../data-dir-lock.ts'
 import { DataDirError } from '../errors.ts'
 import { type CommandLine, explainFullDisk, runMaintenance } from '../maintenance-command.ts'
-import type { ArchivedService } from './archive.ts'
+import { type ArchivedService, openSource } from './archived-service.ts'
 import { type BackupResult, backUp, verifySnapshot } from './backup.ts'
 import { Repository } from './repository.ts'
 import { type RestoreJob, restore } from './restore.ts'
@@ -63,7 +63,7 @@ async function runBackup(context: Context): Promise<string> {
   const folder = resolve(context.folder)
   refuseOwnFolder(context, folder)
   if (!database) refuseUnfinished(places.dataDir)
-  await using source = database ? await service.openDatabaseSource(database) : await service.openFolderSource(places)
+  await using source = await openSource(service, places, database)
   using repository = await Repository.openWriter(folder, service.name)
   try {
     const job = { repository, source, verify, skipDamaged, signal, progress }

@@ -8,14 +8,14 @@ import { DataDirError } from '../errors.ts'
 import type { Connection } from '../postgres/connections.ts'
 import { isInUse, lockSchema, restores } from '../postgres/migrate-postgres.ts'
 import { name, sql } from '../sql/sql.ts'
+import { type BackupBlobs, blobTable } from './archive.ts'
 import {
   type ArchivedService,
-  type BackupBlobs,
-  blobTable,
-  type DatabaseTarget,
+  type DatabaseStores,
   type DataPlaces,
-  type RestoreTarget,
-} from './archive.ts'
+  type FilledStores,
+  writeTable,
+} from './archived-service.ts'
 import { type BackupResult, type DamageList, type Job, verifySnapshot } from './backup.ts'
 import type { Snapshot } from './snapshot.ts'
 
@@ -38,16 +38,16 @@ export async function restore(job: RestoreJob): Promise<BackupResult> {
   const damages = await verifySnapshot(job)
   if (!skipDamaged) await damages.refuse(snapshot)
   if (database) {
-    await using target = await service.openDatabase(database)
-    await restoreIntoDatabase(job, target, damages)
+    await using main = await service.openDatabase(database, false)
+    await restoreIntoDatabase(job, main, damages)
   } else {
     await restoreIntoFolder(job, damages)
   }
   return { snapshot, damages }
 }
 
-async function fill(job: RestoreJob, target: RestoreTarget, damages: DamageList) {
-  const { repository, snapshot, signal, progress, skipDamaged } = job
+async function fill(job: RestoreJob, stores: FilledStores, damages: DamageList) {
+  const { service, repository, snapshot, signal, progress, skipDamaged } = job
   const blobs: BackupBlobs = {
     open: async (ref) => {
       const blob = damages.has(ref.digest) ? undefined : await repository.open(ref)
@@ -62,7 +62,7 @@ async function fill(job: RestoreJob, target: RestoreTarget, damages: DamageList)
     if (name === blobTable) continue
     for await (const rows of snapshot.rows(name)) {
       signal.throwIfAborted()
-      await target.write(name, rows, blobs)
+      await writeTable(service, stores, { table: name, rows }, blobs)
       progress.rows(rows.length)
     }
   }
@@ -79,8 +79,9 @@ async function restoreIntoFolder(job: RestoreJob, damages: DamageList) {
   stack.defer(lockForRestore(dataDir))
   await beginInFolder(dataDir, identityOf(job.snapshot))
   {
-    await using target = await job.service.openFolder(dataDir)
-    await fill(job, target, damages)
+    await using main = await job.service.openFolder(dataDir, false)
+    await using accounts = job.service.accounts.openFile(dataDir, false)
+    await fill(job, { main, accounts }, damages)
   }
   await restoreFiles(job, dataDir)
   await giveAway(dataDir)
@@ -133,22 +134,20 @@ async function giveAway(dataDir: string) {
     if (name !== lostAndFound) lchownSync(join(parentPath, name), owner.uid, owner.gid)
 }
 
-async function restoreIntoDatabase(job: RestoreJob, target: DatabaseTarget, damages: DamageList) {
-  const { database } = target
-  await database.transaction((transaction) => beginInDatabase(transaction, target, job.snapshot))
-  await fill(job, target, damages)
+async function restoreIntoDatabase(job: RestoreJob, main: DatabaseStores, damages: DamageList) {
+  const { database } = main
+  const { accounts } = job.service
+  await database.transaction((transaction) => beginInDatabase(transaction, job))
+  await fill(job, { main, accounts: database }, damages)
   const files = await job.snapshot.readFiles()
   await database.transaction(async (transaction) => {
-    await target.writeFiles(transaction, files)
+    await accounts.importUsers(transaction, files)
     await transaction.run(sql`delete from ${restores}`)
   })
 }
 
-async function beginInDatabase(
-  transaction: Connection,
-  { database: { schema }, tables }: DatabaseTarget,
-  snapshot: Snapshot,
-) {
+async function beginInDatabase(transaction: Connection, { service, snapshot }: RestoreJob) {
+  const { schema } = transaction
   await lockSchema(transaction, schema)
   if (await isInUse(transaction)) {
     throw new DataDirError(
@@ -163,7 +162,7 @@ async function beginInDatabase(
       `Another backup was being restored into the schema ${schema}: finish that restore, or drop the schema.`,
     )
   }
-  for (const table of tables) {
+  for (const table of [...service.emptyTables, ...service.accounts.tables.map((each) => each.name), 'users']) {
     if (!(await transaction.get(sql`select 1 from ${name(table)} limit 1`))) continue
     throw new DataDirError(`The table ${schema}.${table} is not empty: a restore overwrites nothing.`)
   }

@@ -172,6 +172,10 @@ export class SqliteSql implements Sql {
     this.#writer.database.close()
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
   async #read<T>(statement: Statement, method: 'all' | 'get', synchronous: Synchronous = 'FULL'): Promise<T> {
     const { text, values } = render(statement, target)
     const isBusy = this.#writer.database.inTransaction

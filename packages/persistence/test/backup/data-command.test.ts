@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { identity, name, readTables, runDataCommand, SqliteSql, sql } from '../../src/index.ts'
-import { makeFolder } from '../support/archived-service.ts'
+import { identity, name, runDataCommand, SqliteSql, type SqlTransaction, sql } from '../../src/index.ts'
+import { accounts, makeFolder } from '../support/archived-service.ts'
 
 /** Backs up the table `items` of a SQLite file; resolves with the exit status and what was written to standard error. */
 async function runBackup(file: string, { folder = join(makeFolder(), 'backups'), fault }: Fault = {}) {
@@ -14,19 +14,20 @@ async function runBackup(file: string, { folder = join(makeFolder(), 'backups'),
     {
       name: 'sample',
       folders: [],
-      openFolder: never,
-      openDatabaseSource: never,
+      tables: [{ name: 'items', key: ['id'] }],
+      accounts,
+      formerTables: [],
+      emptyTables: [],
       openDatabase: never,
-      async openFolderSource() {
+      async openFolder() {
         const database = new SqliteSql({ file, isReadOnly: true })
-        return {
-          read: ({ rows }) =>
-            database.snapshot(async (snapshot) => {
-              await rows(readTables(snapshot, [{ name: 'items', key: ['id'] }]), {})
-              if (fault) throw fault
-            }),
-          [Symbol.asyncDispose]: () => database.close(),
-        }
+        const snapshot = <T>(work: (snapshot: SqlTransaction) => Promise<T>) =>
+          database.snapshot(async (transaction) => {
+            const result = await work(transaction)
+            if (fault) throw fault
+            return result
+          })
+        return { database: { snapshot }, write: never, [Symbol.asyncDispose]: () => database.close() }
       },
     },
     ['backup', folder],

@@ -6,7 +6,6 @@ import { PassThrough } from 'node:stream'
 import { onTestFinished } from 'vitest'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import {
-  type ArchivedService,
   type BackupSource,
   type BlobRef,
   type ReadableBlob,
@@ -14,6 +13,7 @@ import {
   readTables,
   writeRows,
 } from '../../src/backup/archive.ts'
+import type { ArchivedAccounts, ArchivedService } from '../../src/backup/archived-service.ts'
 import { backUp } from '../../src/backup/backup.ts'
 import { Repository } from '../../src/backup/repository.ts'
 import { restore } from '../../src/backup/restore.ts'
@@ -49,6 +49,17 @@ const tables = [
   { name: 'pages', key: ['pass', 'page'] },
   { name: 'files', key: ['path'] },
 ]
+
+/** Of a service whose only accounts are its users, by their names. */
+export const accounts: ArchivedAccounts = {
+  tables: [],
+  openFile: () => undefined,
+  exportUsers: async () => ({}),
+  importUsers: async (transaction, files) => {
+    for (const each of JSON.parse(String(files['users.json'] ?? '[]')))
+      await transaction.query('insert into sample.users values ($1)', [each])
+  },
+}
 
 export const digestOf = (content: string | Buffer) => createHash('sha256').update(content).digest('hex')
 
@@ -200,28 +211,20 @@ export async function runRestore(
       await writeRows(into, table, rows)
     },
   })
-  const never = () => Promise.reject(new Error('no backup'))
   const service: ArchivedService = {
     name: 'sample',
     folders: [],
-    openFolderSource: never,
-    openDatabaseSource: never,
+    tables,
+    accounts,
+    formerTables: [],
+    emptyTables: ['items'],
     openFolder: async (into) => {
       const opened = new SqliteSql({ file: join(into, databaseName), migrations })
-      return { ...targetOf(opened), [Symbol.asyncDispose]: () => opened.close() }
+      return { ...targetOf(opened), database: opened, [Symbol.asyncDispose]: () => opened.close() }
     },
     openDatabase: async () => {
       if (!database) throw new Error('no database')
-      return {
-        ...targetOf(database),
-        database,
-        tables: ['items', 'users'],
-        writeFiles: async (transaction, files) => {
-          for (const each of JSON.parse(String(files['users.json'] ?? '[]')))
-            await transaction.query('insert into sample.users values ($1)', [each])
-        },
-        [Symbol.asyncDispose]: async () => undefined,
-      }
+      return { ...targetOf(database), database, [Symbol.asyncDispose]: async () => undefined }
     },
   }
   using repository = Repository.openReader(folder)

@@ -1,5 +1,5 @@
 import { eventTables } from '@domains-and-files/events'
-import { insertRows, name, type Row, readTables, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { insertRows, name, type Row, type SqlTable, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import type { Group } from './changes/group.ts'
 import { addPast } from './changes/past-rows.ts'
 import { loadFiles } from './changes/stored-rows.ts'
@@ -7,7 +7,7 @@ import { columnsIn, insertInto, type RowOf, selected } from './records.ts'
 import { type FileRow, fileColumns, pastColumns, type VersionRow, versionColumns } from './tables.ts'
 
 /** The catalog tables of a backup, in the order of a restore. */
-const tables = [
+export const catalogTables: SqlTable[] = [
   { name: 'files', key: ['path'], columns: selected({ ...fileColumns, changeId: 'bigint' }) },
   { name: 'versions', key: ['id'], columns: selected(versionColumns) },
   { name: 'blobs', key: ['digest'], columns: sql`digest, size` },
@@ -19,19 +19,13 @@ const tables = [
   ...eventTables,
 ]
 
-/** Tables that must be empty before a restore. */
-export const restoredTables = tables.map((table) => table.name).filter((each) => each !== 'catalog')
-
-/** All rows of the catalog, in one snapshot. */
-export const readCatalog = (transaction: SqlTransaction) => readTables(transaction, tables)
-
 /**
- * Inserts rows that `readCatalog` returned unchanged, and counts them. Keeps existing rows, so that an interrupted
+ * Inserts rows of a backup unchanged, and counts them. Keeps existing rows, so that an interrupted
  * restore can be repeated.
  */
 export async function importRows(group: Group, { table, rows }: { table: string; rows: Row[] }): Promise<void> {
   const { transaction } = group
-  // They are as `readCatalog` has read them.
+  // They are as the backup has read them.
   if (table === 'files') await importFiles(group, rows as unknown as ImportedFile[])
   else if (table === 'versions') await importVersions(transaction, rows as unknown as VersionRow[])
   else if (table === 'past_files') await addPast(group, rows.map(toPast))
