@@ -8,7 +8,7 @@ import {
   registerDatabaseMetrics,
   registerGauges,
 } from '@domains-and-files/http'
-import { Postgres } from '@domains-and-files/persistence'
+import { BackgroundTask, Postgres } from '@domains-and-files/persistence'
 import { CallQuota } from './budget/call-quota.ts'
 import { SharedBudget } from './budget/shared-budget.ts'
 import type { Config } from './config.ts'
@@ -83,29 +83,19 @@ const tasksLease = 'background tasks'
 
 /** Background tasks that one replica at a time runs. If it dies, another one takes over when its lease expires. */
 function shareTasks(postgres: Postgres, leases: Leases, log: Logger) {
-  let timer: NodeJS.Timeout | undefined
-  let running = Promise.resolve()
+  let tasks: BackgroundTask | undefined
   const isActive = () => leases.current(tasksLease) !== undefined
-  const attempt = async (run: () => Promise<void>) => {
-    try {
-      if (!isActive()) await leases.tryAcquire(tasksLease)
-      if (isActive() && postgres.isAvailable) await run()
-    } catch (error) {
-      log.warn({ err: error }, 'background tasks not run')
-    }
+  const start = (run: () => Promise<void>) => {
+    tasks = new BackgroundTask({
+      run: async () => {
+        if (!isActive()) await leases.tryAcquire(tasksLease)
+        if (isActive() && postgres.isAvailable) await run()
+      },
+      onError: (error) => log.warn({ err: error }, 'background tasks not run'),
+    })
+    return tasks.start(taskIntervalMs)
   }
-  const start = async (run: () => Promise<void>) => {
-    running = attempt(run)
-    await running
-    timer = setInterval(() => {
-      running = running.then(() => attempt(run))
-    }, taskIntervalMs).unref()
-  }
-  const close = () => {
-    clearInterval(timer)
-    return running
-  }
-  return { isActive, start, close }
+  return { isActive, start, close: async () => tasks?.close() }
 }
 
 function registerLeaseMetrics(metrics: Metrics | undefined, leases: Leases) {

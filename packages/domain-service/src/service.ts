@@ -5,7 +5,7 @@ import { DatabaseRefusedError, DatabaseUnavailableError } from '@domains-and-fil
 import { buildApp } from './app.ts'
 import type { Config } from './config.ts'
 import { DomainList } from './domain-list/domain-list.ts'
-import { HistoryPruning } from './ledger/history-pruning.ts'
+import { hourMs, pruneHistory } from './ledger/history-pruning.ts'
 import { recordRegistrarEvent } from './ledger/stored-change.ts'
 import { createCallHistogram } from './metrics.ts'
 import { RegistrarClient, ResponseCache } from './registrar/client.ts'
@@ -101,19 +101,18 @@ function runTasks(
   { config, log, clock }: Surroundings,
 ) {
   const { ledger } = storage
-  const pruning = new HistoryPruning({ ledger, clock, log, days: config.historyDays })
+  const pruning = pruneHistory({ ledger, clock, log, days: config.historyDays })
   app.addHook('onReady', () =>
     storage.startTasks(async () => {
       await zones.start()
-      await pruning.start()
+      await pruning.start(hourMs)
       sweep.start()
     }),
   )
   app.addHook('onClose', async () => {
     domains.close()
-    pruning.close()
     sweep.close()
-    await zones.settle()
+    await Promise.all([pruning.close(), zones.settle()])
     await registrar.close()
     await storage.close()
   })

@@ -1,5 +1,5 @@
+export { type Clock, delay, slices, systemClock, type Timer } from '@domains-and-files/persistence'
 export type { Histogram } from '@prometheus-io/client'
-export { type Clock, delay, slices, systemClock, type Timer } from './clock.ts'
 export { type App, type AppOptions, createApp } from './create-app.ts'
 export * from './http-error.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'

@@ -1,5 +1,6 @@
 // Durable storage: atomic files, the lock of a data directory, migrations, PostgreSQL, backup and restore.
 
+export { BackgroundTask } from './background-task.ts'
 export {
   allEnded,
   type BackupBlobs,
@@ -12,13 +13,13 @@ export {
 } from './backup/archive.ts'
 export type { ArchivedAccounts, ArchivedService, ArchivedStores, DatabaseStores } from './backup/archived-service.ts'
 export { readBackupTimes, runDataCommand } from './backup-commands.ts'
+export * from './clock.ts'
 export { announceBackup, BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, ensurePrivateFile, fsyncDirectory, updateFile } from './durable-files.ts'
 export * from './errors.ts'
 export { type CommandLine, type Progress, runMaintenance } from './maintenance-command.ts'
 export type { PostgresOptions } from './postgres/connections.ts'
 export { Postgres } from './postgres/postgres.ts'
-export { Probe } from './postgres/probe.ts'
 export * from './sql/sql.ts'
 export { SqliteSql } from './sql/sqlite.ts'
 export type { SqliteOptions } from './sql/sqlite-files.ts'

@@ -1,5 +1,4 @@
 import { requireRrsetWrites } from '@domains-and-files/auth'
-import type { Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { HostRecord, RecordKey } from '../dns/record.ts'
 import type { StoredChallenge } from '../ledger/challenge-store.ts'
@@ -10,29 +9,12 @@ import type { IntegrationDependencies, WriteContext } from './retrying-writer.ts
 /** Maximum difference between the clocks of this process and its database. */
 const maxSkewMs = 600_000
 
-const sweepIntervalMs = 3_600_000
-
 /** TXT records of ACME challenges. Those that their client forgets are swept. */
 export class AcmeChallenges {
   readonly #dependencies: IntegrationDependencies
-  #timer: Timer | undefined
 
   constructor(dependencies: IntegrationDependencies) {
     this.#dependencies = dependencies
-  }
-
-  /** Sweeps every hour; most forgotten challenges are removed before, together with another write. */
-  start() {
-    this.#timer = this.#dependencies.clock.setTimer(() => {
-      this.sweep().catch((error: unknown) =>
-        this.#dependencies.log.warn({ err: error }, 'old ACME challenges not removed'),
-      )
-      this.start()
-    }, sweepIntervalMs)
-  }
-
-  close() {
-    this.#timer?.cancel()
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { App } from '@domains-and-files/http'
+import { BackgroundTask } from '@domains-and-files/persistence'
 import type { Dependencies } from '../storage.ts'
 import { AcmeChallenges } from './acme-challenges.ts'
 import { registerAcmeDnsRoutes } from './acme-dns.ts'
@@ -13,8 +14,13 @@ import { RetryingWriter } from './retrying-writer.ts'
 export async function registerIntegrations(app: App, parts: Dependencies) {
   const writer = new RetryingWriter(parts)
   const challenges = new AcmeChallenges({ ...parts, writer })
-  challenges.start()
-  app.addHook('onClose', async () => challenges.close())
+  const sweeping = new BackgroundTask({
+    run: () => challenges.sweep(),
+    intervalMs: 3_600_000, // Most are removed before, together with another write.
+    clock: parts.clock,
+    onError: (error) => parts.log.warn({ err: error }, 'old ACME challenges not removed'),
+  })
+  app.addHook('onClose', () => sweeping.close())
   await app.register(async (scope: App) => {
     takeAnyJson(scope)
     registerHttpreqRoutes(scope, challenges, parts)

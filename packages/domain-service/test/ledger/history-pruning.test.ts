@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test, vi } from 'vitest'
-import { HistoryPruning } from '../../src/ledger/history-pruning.ts'
+import { pruneHistory } from '../../src/ledger/history-pruning.ts'
 import { databaseName } from '../../src/ledger/schema.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { add } from '../support/faulty-answers.ts'
@@ -40,8 +40,8 @@ test('old history goes each day, too', async () => {
   const prune = vi.fn(async () => 0)
   const ledger = { prune, proposals: { expire: async () => 0 } }
   // Only what the pruning uses.
-  const pruning = new HistoryPruning({ ledger, clock, log: undefined, days: 1 } as never)
-  await pruning.start()
+  const pruning = pruneHistory({ ledger, clock, log: undefined, days: 1 } as never)
+  await pruning.start(hourMs)
 
   const counts: number[] = []
   for (const hours of [23, 1, 23, 1]) {

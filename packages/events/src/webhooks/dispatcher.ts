@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
-import { setTimeout } from 'node:timers/promises'
 import { limitsOf, type Rights } from '@domains-and-files/auth'
 import { type Clock, HttpError, type Logger } from '@domains-and-files/http'
+import { BackgroundTask } from '@domains-and-files/persistence'
 import type { Event } from '../event.ts'
 import { type EventLog, eventId, idsPerMs, instantOf } from '../outbox.ts'
 import {
@@ -37,20 +37,23 @@ export interface WebhookDependencies extends WebhookConfig {
 export class WebhookDispatcher {
   readonly #parts: WebhookDependencies
   readonly #closing = new AbortController()
-  #running: Promise<void> | undefined
+  readonly #deliveries = new Set<Promise<void>>()
+  // The probe of the database logs its errors.
+  readonly #claiming = new BackgroundTask({ run: () => this.#claimAll(), onError: () => undefined })
 
   constructor(parts: WebhookDependencies) {
     this.#parts = parts
   }
 
   start() {
-    this.#running = this.#run()
+    void this.#claiming.start(this.#parts.pollMs ?? 500)
   }
 
   /** Aborts running deliveries; after a restart, or in another process, they are sent again. */
   async close() {
     this.#closing.abort()
-    await this.#running
+    await this.#claiming.close()
+    await Promise.all(this.#deliveries)
   }
 
   /** Sends a test event now, once. */
@@ -60,25 +63,17 @@ export class WebhookDispatcher {
     return this.#parts.store.recordTest(webhook.id, { event: event.id, attempt })
   }
 
-  async #run() {
-    const { store, log, logger, pollMs = 500 } = this.#parts
-    const { signal } = this.#closing
-    const deliveries = new Set<Promise<void>>()
-    // The probe of the database logs its errors.
-    const readEnd = () => log.end().catch(() => '')
-    for (let end = await readEnd(); !signal.aborted; ) {
-      const webhook = await store.claim(end).catch(() => undefined)
-      if (webhook) {
-        const delivery = this.#deliver(webhook)
-          .catch((err) => logger.warn({ err, webhook: webhook.id }, 'webhook not delivered'))
-          .finally(() => deliveries.delete(delivery))
-        deliveries.add(delivery)
-        continue
-      }
-      await setTimeout(pollMs, undefined, { signal, ref: false }).catch(() => undefined)
-      end = await readEnd()
+  async #claimAll() {
+    const { store, log, logger } = this.#parts
+    const end = await log.end().catch(() => '')
+    while (!this.#closing.signal.aborted) {
+      const webhook = await store.claim(end)
+      if (!webhook) return
+      const delivery = this.#deliver(webhook)
+        .catch((err) => logger.warn({ err, webhook: webhook.id }, 'webhook not delivered'))
+        .finally(() => this.#deliveries.delete(delivery))
+      this.#deliveries.add(delivery)
     }
-    await Promise.all(deliveries)
   }
 
   /**

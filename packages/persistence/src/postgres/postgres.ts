@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Client, Pool, QueryResultRow } from 'pg'
+import { BackgroundTask } from '../background-task.ts'
 import type { Sql } from '../sql/sql.ts'
 import { Connection, clientConfig, limited, type PostgresOptions, serverLimits, withClient } from './connections.ts'
 import { migratePostgres, recordProcess, removeProcess } from './migrate-postgres.ts'
-import { Probe } from './probe.ts'
 import { pruneCommits, runSnapshot, runTransaction, type TransactionOptions } from './transaction.ts'
 
 interface Parts {
@@ -25,7 +25,7 @@ const pruneIntervalMs = 60_000
 /** A PostgreSQL database. Works behind a transaction-mode pooler: no statement depends on session state. */
 export class Postgres extends Connection implements Sql {
   readonly #parts: Parts
-  readonly #probe: Probe
+  readonly #probe: BackgroundTask
   readonly #transactions: TransactionOptions
   /** A time by the clock of the database, and when it was that, by the monotonic clock of this process. */
   #time = { ms: Date.now(), at: performance.now() }
@@ -36,11 +36,7 @@ export class Postgres extends Connection implements Sql {
     super(options.schema)
     this.#parts = parts
     this.#transactions = { pool: parts.pool, schema: options.schema, limitMs: limitOf(options) }
-    this.#probe = new Probe({
-      check: () => this.#check(),
-      intervalMs: probeIntervalMs,
-      onLost: options.onError,
-    })
+    this.#probe = new BackgroundTask({ run: () => this.#check(), onError: options.onError })
   }
 
   /**
@@ -77,7 +73,7 @@ export class Postgres extends Connection implements Sql {
     }
     const listener = direct ? new Listener({ connect, onError }) : undefined
     const postgres = new Postgres({ pool, listener, processId }, options)
-    await postgres.#probe.run()
+    await postgres.#probe.start(probeIntervalMs)
     return postgres
   }
 

@@ -1,5 +1,5 @@
 import { HttpError } from '@domains-and-files/http'
-import { DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
+import { BackgroundTask, DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
 import type { CatalogWrites } from './changes/change-groups.ts'
 import type { HistoryRules, Removed } from './changes/group.ts'
 
@@ -17,8 +17,10 @@ export class BackgroundChanges {
   readonly #dependencies: Dependencies
   /** Changes that this process carries out in slices. */
   readonly #inSlices = new Map<number, Promise<Removed>>()
-  readonly #timers: NodeJS.Timeout[] = []
-  #pruning: Promise<void> | undefined
+  readonly #finishing = new BackgroundTask({ run: () => this.#finishAbandoned(), onError: retried })
+  readonly #pruning = new BackgroundTask({ run: () => this.#pruneExpired(), onError: retried })
+  /** Milliseconds without progress after which this process takes over a change. */
+  #untouchedMs = abandonedMs
   #isClosing = false
 
   constructor(dependencies: Dependencies) {
@@ -27,12 +29,9 @@ export class BackgroundChanges {
 
   /** Looks for both now and periodically. */
   start(isExclusive: boolean): void {
-    this.#timers.push(
-      setInterval(() => void this.#finishAbandoned(abandonedMs), abandonedMs).unref(),
-      setInterval(() => void this.prune(), pruneMs).unref(),
-    )
-    void this.#finishAbandoned(isExclusive ? 0 : abandonedMs)
-    void this.prune()
+    if (isExclusive) this.#untouchedMs = 0
+    void this.#finishing.start(abandonedMs)
+    void this.#pruning.start(pruneMs)
   }
 
   /** Carries out a recorded change; other changes may run between its slices. */
@@ -44,18 +43,12 @@ export class BackgroundChanges {
 
   /** Prunes expired history in batches; other changes may run between them. */
   prune(): Promise<void> {
-    this.#pruning ??= this.#pruneExpired()
-      .catch(() => undefined) // Retried ten minutes later.
-      .finally(() => {
-        this.#pruning = undefined
-      })
-    return this.#pruning
+    return this.#pruning.run()
   }
 
   async close(): Promise<void> {
-    for (const timer of this.#timers) clearInterval(timer)
     this.#isClosing = true
-    await this.#pruning
+    await Promise.all([this.#finishing.close(), this.#pruning.close()])
     await Promise.allSettled(this.#inSlices.values())
   }
 
@@ -67,16 +60,12 @@ export class BackgroundChanges {
     for (let isLast = false; !isLast && !this.#isClosing; ) isLast = (await writes.prune({})).isLast
   }
 
-  async #finishAbandoned(untouchedMs: number) {
-    try {
-      const changes = await this.#dependencies.database.all<{ id: number }>(
-        sql`select id from ${name('unfinished_changes')}
-          where touched_at <= ${now} - ${untouchedMs} order by id`,
-      )
-      for (const { id } of changes) await this.carryOut(id)
-    } catch {
-      // Retried a minute later.
-    }
+  async #finishAbandoned() {
+    const changes = await this.#dependencies.database.all<{ id: number }>(
+      sql`select id from ${name('unfinished_changes')}
+        where touched_at <= ${now} - ${this.#untouchedMs} order by id`,
+    )
+    for (const { id } of changes) await this.carryOut(id)
   }
 
   async #runSlices(id: number): Promise<Removed> {
@@ -99,3 +88,5 @@ export class BackgroundChanges {
 // After this time without progress, the process that ran a change is taken as dead.
 const abandonedMs = 60_000
 const pruneMs = 600_000
+
+const retried = () => undefined // The next run tries again.

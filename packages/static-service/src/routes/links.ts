@@ -8,7 +8,7 @@ import {
   pageQuery,
   tooManyFailures,
 } from '@domains-and-files/http'
-import { Probe } from '@domains-and-files/persistence'
+import { BackgroundTask } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
 import { directoryNotFound, fileNotFound, invalidPath, rangeNotSatisfiable } from '../errors.ts'
@@ -140,13 +140,12 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
 
 // Links and events may be in different databases: after a failure or a crash, a later run records them.
 function recordUsedUp(app: App, { links, catalog }: Dependencies) {
-  const recording = new Probe({
-    check: () => links.recordUsedUp(catalog.writes.recordUsedUp),
+  const recording = new BackgroundTask({
+    run: () => links.recordUsedUp(catalog.writes.recordUsedUp),
     intervalMs: 10_000,
-    onLost: () => undefined, // The database does not answer, which its own probe logs.
+    onError: () => undefined, // The database does not answer, which its own probe logs.
   })
-  // A check that runs already may have read the links before: another follows it.
-  links.onUsedUp = () => void recording.run().then(() => recording.run())
+  links.onUsedUp = () => void recording.runAgain()
   app.addHook('onReady', async () => links.onUsedUp())
   app.addHook('onClose', () => recording.close())
 }

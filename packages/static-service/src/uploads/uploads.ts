@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
 import {
+  BackgroundTask,
   bytes,
   DatabaseUnavailableError,
   int8,
   join,
   name,
   now,
-  Probe,
   type Sql,
   type SqliteSql,
   type Statement,
@@ -87,12 +87,12 @@ export class Uploads {
   readonly #written = new Set<string>()
   /** Hashes of recorded bytes that this process received, by `keyOf`; without one, the blob is read again at its end. */
   readonly #hashes: Hashes = new LRUCache({ max: 1000 })
-  readonly #sweeping: Probe
+  readonly #sweeping: BackgroundTask
 
-  /** `onLost`: called when removing expired uploads failed; the sweep retries. */
-  constructor(dependencies: UploadDependencies, onLost: (error: unknown) => void) {
+  /** `onError`: called when removing expired uploads failed; the sweep retries. */
+  constructor(dependencies: UploadDependencies, onError: (error: unknown) => void) {
     this.#dependencies = dependencies
-    this.#sweeping = new Probe({ check: () => this.sweep(), intervalMs: 10_000, onLost })
+    this.#sweeping = new BackgroundTask({ run: () => this.sweep(), intervalMs: 10_000, onError })
   }
 
   /** False: the database files are gone; requests fail until a restart. */

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { systemClock } from '@domains-and-files/http'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { start } from '../support/start.ts'
@@ -103,7 +104,7 @@ test('a link that is used up is an event, once, for its maker and admins of its 
 })
 
 test('links that are used up at once are events without waiting for the next check', async () => {
-  const timers = vi.spyOn(globalThis, 'setInterval').mockReturnValue(setTimeout(() => undefined))
+  const timers = vi.spyOn(systemClock, 'setTimer').mockReturnValue({ cancel: () => undefined })
   onTestFinished(() => timers.mockRestore())
   await using service = await start()
   const call = async (method: string, path: string, options: object = {}) =>

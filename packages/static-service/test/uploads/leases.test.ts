@@ -13,7 +13,7 @@ const nothing = async () => {}
 
 /** Two processes that share a database, and renew no lease by themselves. */
 async function openReplicas(flush?: () => Promise<void>, lifetimeMs = hourMs) {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
   const clock = { now: 1_800_000_000_000 }
   const database = new SqliteSql({

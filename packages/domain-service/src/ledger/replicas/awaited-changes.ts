@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { list, name, type Sql, sql } from '@domains-and-files/persistence'
+import { BackgroundTask, list, name, type Sql, sql } from '@domains-and-files/persistence'
 import { leaseNow } from './leases.ts'
 
 /** How long after its last renewal a batch may still begin a change. Clients get their answers later than that. */
@@ -27,18 +27,14 @@ interface Wait {
 export class AwaitedChanges {
   readonly #sql: Pick<Sql, 'get'>
   readonly #waits = new Map<number, Wait>()
-  readonly #timer: NodeJS.Timeout
-  #renewing: Promise<void> | undefined
+  readonly #renewal: BackgroundTask
   /** By the database's clock. */
   #renewedAt = 0
 
   constructor(database: Pick<Sql, 'get'>) {
     this.#sql = database
-    this.#timer = setInterval(() => {
-      this.#renewing ??= this.#renew().finally(() => {
-        this.#renewing = undefined
-      })
-    }, renewMs).unref()
+    // The probe reports a database that is away.
+    this.#renewal = new BackgroundTask({ run: () => this.#renew(), intervalMs: renewMs, onError: () => undefined })
   }
 
   /**
@@ -58,13 +54,12 @@ export class AwaitedChanges {
     const wait = this.#waits.get(id)
     if (!wait) return
     wait.isEnding = true
-    await this.#renewing // It may renew this one once more.
+    await this.#renewal.running // It may renew this one once more.
     await sleep(Math.max(0, wait.expiresAt + clockMarginMs - performance.now()))
   }
 
-  async close(): Promise<void> {
-    clearInterval(this.#timer)
-    await this.#renewing
+  close(): Promise<void> {
+    return this.#renewal.close()
   }
 
   async #renew(): Promise<void> {
@@ -84,7 +79,6 @@ export class AwaitedChanges {
       const expiresAt = performance.now() + awaitedMs
       for (const [, wait] of waits) wait.expiresAt = expiresAt
     } catch (error) {
-      // The probe reports a database that is away.
       for (const [id, wait] of waits)
         if (this.#waits.get(id) === wait && wait.expiresAt <= performance.now()) wait.onExpired(error)
     }

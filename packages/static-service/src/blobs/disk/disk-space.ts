@@ -1,6 +1,6 @@
 import { accessSync, closeSync, constants, openSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
-import { Probe } from '@domains-and-files/persistence'
+import { BackgroundTask } from '@domains-and-files/persistence'
 import { insufficientStorage } from '../../errors.ts'
 import { maxSmallBytes } from '../stored-blob.ts'
 import type { SmallBlobs } from './small-blobs.ts'
@@ -34,14 +34,14 @@ export class DiskSpace {
   readonly #reserve: number
   readonly #reservedFiles: number
   #timer: NodeJS.Timeout | undefined
-  readonly #truncating: Probe
+  readonly #truncating: BackgroundTask
   #making: Promise<unknown> = Promise.resolve()
 
   constructor(options: Dependencies) {
-    const { dataDir, small, otherDatabases = () => [], onError: onLost } = options
+    const { dataDir, small, otherDatabases = () => [], onError } = options
     const { blocks, bsize, files } = statfsSync(dataDir)
     this.#options = options
-    this.#truncating = new Probe({ check: () => small.truncateLogs(otherDatabases()), intervalMs: undefined, onLost })
+    this.#truncating = new BackgroundTask({ run: () => small.truncateLogs(otherDatabases()), onError })
     this.#reserve = Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 8))
     this.#reservedFiles = Math.min(maxReservedFiles, Math.floor(files / 8))
   }

@@ -1,4 +1,4 @@
-import { Probe } from '@domains-and-files/persistence'
+import { BackgroundTask } from '@domains-and-files/persistence'
 
 interface GarbageOptions {
   /** Removes a blob unless it is in use; false: to be retried. */
@@ -12,7 +12,7 @@ export class Garbage {
   readonly #found = new Set<string>()
   /** Blobs whose removal waits for a later attempt. */
   readonly postponed = new Set<string>()
-  readonly #removing: Probe
+  readonly #removing: BackgroundTask
   #run: Promise<void> | undefined
   readonly #timer = setInterval(() => {
     const digests = [...this.postponed]
@@ -20,8 +20,8 @@ export class Garbage {
     this.collect(digests)
   }, retryMs).unref()
 
-  constructor({ remove, onError: onLost }: GarbageOptions) {
-    this.#removing = new Probe({ check: () => this.#removeFound(remove), intervalMs: undefined, onLost })
+  constructor({ remove, onError }: GarbageOptions) {
+    this.#removing = new BackgroundTask({ run: () => this.#removeFound(remove), onError })
   }
 
   /** Queues these blobs; the unreferenced ones are removed. */

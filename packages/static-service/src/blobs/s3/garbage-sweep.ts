@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Postgres, Probe, sql } from '@domains-and-files/persistence'
+import { BackgroundTask, type Postgres, sql } from '@domains-and-files/persistence'
 import type { ObjectOptions } from './object-uploads.ts'
 
 interface Garbage {
@@ -13,13 +13,14 @@ interface Garbage {
  */
 export class GarbageSweep {
   readonly #options: ObjectOptions
-  readonly #repeated: Probe
+  readonly #repeated: BackgroundTask
   deleted = 0
 
   /** `intervalMs`: undefined: only `run` sweeps. */
   constructor(options: ObjectOptions, intervalMs: number | undefined) {
+    const { onError } = options
     this.#options = options
-    this.#repeated = new Probe({ check: () => this.#sweep(), intervalMs, onLost: options.onError })
+    this.#repeated = new BackgroundTask({ run: () => this.#sweep(), intervalMs, onError })
   }
 
   /** Sweeps until nothing is due. Reports errors instead of throwing them; the next run tries again. */
@@ -32,8 +33,7 @@ export class GarbageSweep {
     await this.#options.postgres.run(
       sql`update static_service.garbage set due_at = clock_timestamp() where digest = any(${digests})`,
     )
-    await this.run() // A running sweep may have missed them.
-    await this.run()
+    await this.#repeated.runAgain() // A running sweep may have missed them.
   }
 
   /** Counts the objects to be deleted, those of uncommitted uploads among them. */
@@ -106,7 +106,7 @@ export async function holdGarbage(postgres: Postgres): Promise<AsyncDisposable> 
     )
   await renew()
   // A failed renewal is ignored: the next comes long before the lease expires.
-  const renewing = new Probe({ check: renew, intervalMs: 60_000, onLost: () => undefined })
+  const renewing = new BackgroundTask({ run: renew, intervalMs: 60_000, onError: () => undefined })
   return {
     [Symbol.asyncDispose]: async () => {
       await renewing.close()

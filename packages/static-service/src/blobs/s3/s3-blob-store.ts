@@ -2,7 +2,7 @@ import { hash, randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Probe, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { BackgroundTask, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import {
   type CompressedCoding,
   type ContentCoding,
@@ -47,7 +47,7 @@ export class S3BlobStore implements BlobStore {
   readonly verified: VerifiedContents = { isVerified: () => true, recordVerified: () => undefined }
   readonly #options: S3BlobStoreOptions
   readonly #uploads: ObjectUploads
-  #probe: Probe | undefined
+  #probe: BackgroundTask | undefined
   readonly #memory = new StagingMemory()
   #open = 0
 
@@ -60,14 +60,14 @@ export class S3BlobStore implements BlobStore {
   }
 
   private constructor(options: S3BlobStoreOptions) {
-    const { graceSeconds, isCommand, onError: onLost } = options
+    const { graceSeconds, isCommand, onError } = options
     this.#options = options
     this.#uploads = new ObjectUploads(options)
     this.commits = new ContentCommit(graceSeconds)
     const sweepMs = Math.min(Math.max(graceSeconds * 500, 1000), 60_000)
     this.sweep = new GarbageSweep(options, isCommand ? undefined : sweepMs)
     if (isCommand) return
-    this.#probe = new Probe({ check: () => this.#reachBucket(), intervalMs: probeIntervalMs, onLost })
+    this.#probe = new BackgroundTask({ run: () => this.#reachBucket(), intervalMs: probeIntervalMs, onError })
   }
 
   resume(_id: string, saved: SavedBlob, onSaved: OnSaved): ResumableBlob {

@@ -1,4 +1,4 @@
-import { type Postgres, Probe } from '@domains-and-files/persistence'
+import { BackgroundTask, type Postgres } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
 import { Catalog, type CatalogStatus, type RulesCheck } from '../catalog.ts'
@@ -29,20 +29,18 @@ class PostgresCatalog extends Catalog {
   readonly #postgres: Postgres
   readonly #groups: ChangeGroups
   readonly #files: FileLookup
-  readonly #probe: Probe
+  readonly #probe: BackgroundTask
   #totals: Totals | undefined
-  #totalsReads = 0
-  #shownRead = 0
 
   constructor(postgres: Postgres, options: Parameters<typeof openPostgresCatalog>[1]) {
     super(postgres, options, (commands) => this.#commit(commands))
     this.#postgres = postgres
     this.#groups = new ChangeGroups({ sql: postgres, ...options })
     this.#files = new FileLookup(postgres)
-    this.#probe = new Probe({
-      check: () => this.readTotals(),
+    this.#probe = new BackgroundTask({
+      run: () => this.readTotals(),
       intervalMs: 2000,
-      onLost: () => undefined, // Health checks ask the pool.
+      onError: () => undefined, // Health checks ask the pool.
     })
     this.reads = catalogReads(postgres)
   }
@@ -59,14 +57,9 @@ class PostgresCatalog extends Catalog {
     return { isAvailable: this.#postgres.isAvailable, totals: this.#totals }
   }
 
-  /** Reads the counters for `status`. Of concurrent calls the last one counts. */
+  /** Reads the counters for `status`. */
   async readTotals(): Promise<void> {
-    this.#totalsReads += 1
-    const read = this.#totalsReads
-    const totals = await this.totals()
-    if (read < this.#shownRead) return
-    this.#shownRead = read
-    this.#totals = totals
+    this.#totals = await this.totals()
   }
 
   get waitingQueries(): number {
@@ -76,7 +69,7 @@ class PostgresCatalog extends Catalog {
   async #commit(commands: CatalogCommand[]) {
     const committed = await this.#groups.commit(commands)
     // A health check shows a new version at once. If this fails, it shows it later.
-    if (commands.some(({ name }) => name === 'record')) await this.readTotals().catch(() => undefined)
+    if (commands.some(({ name }) => name === 'record')) await this.#probe.runAgain()
     return committed
   }
 
