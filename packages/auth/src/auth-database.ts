@@ -2,7 +2,6 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   type ArchivedAccounts,
-  dialect,
   ensurePrivateFile,
   int8,
   type Migrations,
@@ -16,13 +15,6 @@ import { listUsers, storeUser } from './users/sql-users.ts'
 import { UserList } from './users/user.ts'
 
 // Instants are milliseconds since 1970.
-
-/** Rolling updates: replicas of an earlier version read this view with each request. */
-const viewOfEndedSessions = dialect({
-  postgres: sql`; create view ${name('ended_sessions')} as
-    select id, null::text as password, expires_at from ${name('one_time')} where value = ''`,
-  sqlite: sql``,
-})
 
 /** API tokens and sessions: in PostgreSQL, or in `auth.sqlite` of DATA_DIR. */
 export const accountTables = {
@@ -42,12 +34,7 @@ export const accountTables = {
     ) ${strict}`,
   ],
   sessions: [
-    sql`create table ${name('ended_sessions')} (
-      id text not null primary key,
-      password text,
-      expires_at ${int8} not null
-    ) ${strict};
-    create table ${name('last_logins')} (
+    sql`create table ${name('last_logins')} (
       username text not null primary key,
       at ${int8} not null,
       -- Of a single sign-on.
@@ -70,9 +57,7 @@ export const accountTables = {
       expires_at ${int8} not null
     ) ${strict};
     create index one_time_by_expiry on ${name('one_time')} (expires_at)`,
-    sql`insert into ${name('one_time')} (id, value, expires_at)
-      select id, '', expires_at from ${name('ended_sessions')} where password is null;
-    drop table ${name('ended_sessions')}${viewOfEndedSessions}`,
+    sql`select 1`, // A migration of unreleased versions.
   ],
 } satisfies Migrations
 

@@ -1,9 +1,6 @@
-import { join } from 'node:path'
-import { SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
-import { accountTables, openAuthFile } from '../src/auth-database.ts'
+import { openAuthFile } from '../src/auth-database.ts'
 import { OneTime } from '../src/one-time.ts'
-import { makeDatabase, schema } from './support/database.ts'
 import { makeFolder } from './support/start.ts'
 
 test('what was used stays used after a restart, until it has been expired for a day', async () => {
@@ -36,26 +33,4 @@ test('what one replica has put is there for another, also by a fast clock', asyn
   const puts = [await slow.put('session', '', 2000), await slow.put('third', '', 2000)]
   expect(puts).toEqual([false, true])
   await database.close()
-})
-
-test('sessions that had ended before an update of the service stay ended', async () => {
-  await using folder = await makeFolder()
-  const before = { ...accountTables, one_time: accountTables.one_time.slice(0, 1) }
-  const old = new SqliteSql({ file: join(folder.path, 'auth.sqlite'), migrations: before })
-  await old.run(sql`insert into ended_sessions values ('ended', null, 2000), ('kept', 'x', 2000)`)
-  await old.close()
-
-  const database = openAuthFile(folder.path)
-
-  const oneTime = await OneTime.open(database, () => 1000)
-  expect([...(oneTime.known?.keys() ?? [])]).toEqual(['ended'])
-  await database.close()
-})
-
-test('replicas of before an update read which sessions have ended', async () => {
-  await using shared = await makeDatabase()
-  await new OneTime(shared.database, () => 1000).put('ended', '', 2000)
-
-  const read = `select id, password, expires_at from ${schema}.ended_sessions where id = 'ended'`
-  expect(await shared.database.query(read)).toEqual([{ id: 'ended', password: null, expires_at: 2000 }])
 })

@@ -32,7 +32,7 @@ export const eventMigrations = {
       request_id text,
       data text not null
     ) ${strict};
-    create index events_of_type on ${name('events')} (type, id);
+    create index events_of_type on ${name('events')} (type, id) where ${isRare};
     -- One row: the number of the last event, and the id of the last one that was deleted.
     create table ${name('event_sequence')} (
       singleton ${int8} not null primary key,
@@ -40,8 +40,7 @@ export const eventMigrations = {
       pruned_at ${int8} not null,
       expired ${text} not null
     ) ${strict}`,
-    sql`drop index ${name('events_of_type')};
-    create index events_of_type on ${name('events')} (type, id) where ${isRare}`,
+    sql`select 1`, // A migration of unreleased versions.
   ],
 } satisfies Migrations
 

@@ -25,7 +25,7 @@ import { findKnown, KnownZones, recordOwnSend, type SentZone } from './known-zon
 import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
 import { type Leases, leaseNow } from './replicas/leases.ts'
-import { isPending, isUnsent, isVisible, readChange, type StoredChange } from './stored-change.ts'
+import { isPending, isVisible, readChange, type StoredChange } from './stored-change.ts'
 import { putZones, unusedMs, zoneDigest } from './zone-snapshots.ts'
 
 export type * from './change.ts'
@@ -220,12 +220,7 @@ export class Ledger extends ChangeHistory {
 
   /** Cancels queued changes that no client waits for. */
   async recover(): Promise<void> {
-    await this.sql.transaction(async (transaction) => {
-      // An earlier version marked changes as `sending` before their send was recorded.
-      await transaction.run(sql`update ${changes} set status = 'queued' where ${isUnsent} and not exists
-        (select 1 from ${name('leases')} where name = changes.domain and until > ${leaseNow})`)
-      await cancelAll(transaction, sql`${isPending} and ${this.#isAbandoned}`)
-    })
+    await cancelAll(this.sql, sql`${isPending} and ${this.#isAbandoned}`)
   }
 
   /** Deletes changes that ended before this moment, their sends, and zones that nothing refers to. @returns how many changes. */

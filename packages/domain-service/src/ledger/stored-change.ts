@@ -15,10 +15,6 @@ import type { ChangeFilter, ChangeStatus, ChangeSummary, StoredProblem, Warning 
 /** SQLite uses a partial index only if the query repeats its condition. */
 export const isPending = sql`status in ('queued', 'sending')`
 
-/** `sending` without a send that may have reached the registrar. */
-export const isUnsent = sql`${isPending} and status = 'sending' and (send_id is null or exists
-  (select 1 from ${name('sends')} where sends.id = send_id and state in ('refused', 'unsent')))`
-
 /** None of them is large. */
 export const listedColumns = sql`id, domain, status, by, token, caller, request_id, reason, approved_by, seen_since, is_async, is_held,
   verified, created_at, sent_at, ended_at, email_type_before, email_type_after, warnings, problem, summary`

@@ -50,7 +50,6 @@ const service: ArchivedService = {
   folders: [],
   tables,
   accounts: archivedAccounts({ tables: webhookTables, migrations: webhookMigrations }),
-  formerTables: ['ended_sessions', 'listed_domains'], // Ended sessions, and a copy of the last domain list.
   emptyTables: tables.map(({ name }) => name),
   async openFolder(dataDir, isBackup) {
     const file = join(dataDir, databaseName)

@@ -1,14 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import {
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -152,26 +143,4 @@ test('a folder belongs to one process', async () => {
   })
 
   expect([status, stderr]).toEqual([1, `Another process is using ${service.dataDir}: stop it first.\n`])
-})
-
-test('what only earlier versions backed up is left out', async () => {
-  const [backup, copy] = [join(makeFolder(), 'monday'), join(makeFolder(), 'copy')]
-  await using service = await start()
-  await service.call('GET', zone)
-  const made = await runCli(service.dataDir, 'backup', backup)
-  const [name = ''] = readdirSync(join(backup, 'snapshots'))
-  const fileOf = (file: string) => join(backup, 'snapshots', name, file)
-  // Any tables with rows.
-  for (const [table, earlier] of [
-    ['last_logins', 'ended_sessions'],
-    ['calls', 'listed_domains'],
-  ]) {
-    renameSync(fileOf(`${table}.ndjson.zst`), fileOf(`${earlier}.ndjson.zst`))
-    const manifest = readFileSync(fileOf('manifest.json'), 'utf8')
-    writeFileSync(fileOf('manifest.json'), manifest.replace(`"${table}"`, `"${earlier}"`))
-  }
-
-  const restored = await runCli(copy, 'restore', backup)
-
-  expect([made.status, restored.status], restored.errors).toEqual([0, 0])
 })

@@ -28,8 +28,6 @@ export interface ArchivedService {
   /** Tables of the service, in the order of a restore. */
   tables: SqlTable[]
   accounts: ArchivedAccounts
-  /** Tables in backups of earlier versions, which a restore leaves out. */
-  formerTables: string[]
   /** Tables that must be empty before a restore into a database, beside those of `accounts`. */
   emptyTables: string[]
   /** Opens a data directory to back it up, or else to fill it. @throws {DataDirError} if there is nothing to back up. */
@@ -135,7 +133,7 @@ export interface FilledStores {
 
 /** Restores rows of any table. */
 export async function writeTable(
-  { name, tables, accounts, formerTables }: ArchivedService,
+  { name, tables, accounts }: ArchivedService,
   stores: FilledStores,
   { table, rows }: { table: string; rows: Row[] },
   blobs: BackupBlobs,
@@ -143,6 +141,5 @@ export async function writeTable(
   const isOf = (each: SqlTable) => table === each.name || table === identityOf(each.name)
   if (stores.accounts && accounts.tables.some(isOf)) await writeRows(stores.accounts, table, rows)
   else if (tables.some(isOf)) await stores.main.write(table, rows, blobs)
-  else if (!formerTables.includes(table))
-    throw new DataDirError(`The backup has a table ${table}, which the ${name} does not know.`)
+  else throw new DataDirError(`The backup has a table ${table}, which the ${name} does not know.`)
 }

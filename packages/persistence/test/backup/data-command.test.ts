@@ -16,7 +16,6 @@ async function runBackup(file: string, { folder = join(makeFolder(), 'backups'),
       folders: [],
       tables: [{ name: 'items', key: ['id'] }],
       accounts,
-      formerTables: [],
       emptyTables: [],
       openDatabase: never,
       async openFolder() {

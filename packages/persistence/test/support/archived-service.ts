@@ -216,7 +216,6 @@ export async function runRestore(
     folders: [],
     tables,
     accounts,
-    formerTables: [],
     emptyTables: ['items'],
     openFolder: async (into) => {
       const opened = new SqliteSql({ file: join(into, databaseName), migrations })

@@ -4,7 +4,7 @@ import type { Group } from './changes/group.ts'
 import { addPast } from './changes/past-rows.ts'
 import { loadFiles } from './changes/stored-rows.ts'
 import { columnsIn, insertInto, type RowOf, selected } from './records.ts'
-import { type FileRow, fileColumns, pastColumns, type VersionRow, versionColumns } from './tables.ts'
+import { type FileRow, fileColumns, pastColumns, versionColumns } from './tables.ts'
 
 /** The catalog tables of a backup, in the order of a restore. */
 export const catalogTables: SqlTable[] = [
@@ -26,8 +26,8 @@ export const catalogTables: SqlTable[] = [
 export async function importRows(group: Group, { table, rows }: { table: string; rows: Row[] }): Promise<void> {
   const { transaction } = group
   // They are as the backup has read them.
-  if (table === 'files') await importFiles(group, rows as unknown as ImportedFile[])
-  else if (table === 'versions') await importVersions(transaction, rows as unknown as VersionRow[])
+  if (table === 'files') await importFiles(group, rows as never[])
+  else if (table === 'versions') await storeVersions(transaction, rows)
   else if (table === 'past_files') await addPast(group, rows.map(toPast))
   else if (table === 'catalog') for (const row of rows) await continueAfter(transaction, row)
   else await insertRows(transaction, table, rows)
@@ -39,14 +39,11 @@ const toPast = (row: Row) =>
     typeof pastColumns
   >
 
-/** Backups from before the history existed have no `changeId`. */
-type ImportedFile = FileRow & { changeId?: number }
-
-async function importFiles(group: Group, rows: ImportedFile[]) {
+async function importFiles(group: Group, rows: (FileRow & { changeId: number })[]) {
   const paths = rows.map(({ path }) => path)
   const table = await loadFiles(group, paths, { digests: rows.map(({ digest }) => digest) })
   const { dates } = table
-  for (const { changeId = 1, ...row } of rows) {
+  for (const { changeId, ...row } of rows) {
     if (table.files.get(row.path)) continue
     if (table.isBlocked(row.path)) throw new Error(`${row.path} is a directory, or below a file`)
     table.set(row.path, row, changeId)
@@ -56,13 +53,6 @@ async function importFiles(group: Group, rows: ImportedFile[]) {
 }
 
 const storeVersions = insertInto('versions', versionColumns, 'on conflict do nothing')
-
-async function importVersions(transaction: SqlTransaction, rows: VersionRow[]) {
-  const versions = rows.map(({ filesKept = 0, ...row }) => ({ ...row, filesKept }))
-  await storeVersions(transaction, versions)
-  const last = Math.max(0, ...rows.map(({ changeId }) => changeId))
-  await continueAfter(transaction, { last_change: last, last_changed_at: '' })
-}
 
 /** Later changes have larger numbers, and dates that are no earlier. */
 async function continueAfter(transaction: SqlTransaction, row: Row) {

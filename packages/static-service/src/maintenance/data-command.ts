@@ -31,7 +31,6 @@ const service: ArchivedService = {
     tables: [...sharedTables, ...webhookTables],
     migrations: { sharing: sharingTables, ...webhookMigrations },
   }),
-  formerTables: ['ended_sessions'], // Sessions that ended then.
   emptyTables: [...catalogTables.map(({ name }) => name).filter((name) => name !== 'catalog'), 'contents'],
   openFolder: openFolderStores,
   openDatabase: openSharedStores,

@@ -20,7 +20,8 @@ export const sharingTables = [
     by_user text not null,
     created_at ${int8} not null,
     expires_at ${int8} not null,
-    downloads_left ${int8}
+    downloads_left ${int8},
+    used_up_at ${int8} -- when the last download began; null once its event is recorded
   ) ${strict};
   -- Downloads of limited links that are under way: later ranges of the file belong to them.
   create table ${name('link_downloads')} (
@@ -29,8 +30,7 @@ export const sharingTables = [
     until ${int8} not null,
     primary key (link, path)
   ) ${strict}`,
-  // When the last download began; null once its event is recorded.
-  sql`alter table ${name('links')} add column used_up_at ${int8}`,
+  sql`select used_up_at from ${name('links')} limit 0`, // A migration of unreleased versions.
 ]
 
 /** The sharing tables in a backup. */

@@ -1,17 +1,7 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -417,21 +407,4 @@ test('metrics tell when the last backup was made, and when one was last verified
   expect(made).toBeGreaterThanOrEqual(begun)
   expect([second > made, verified >= second]).toEqual([true, true])
   expect(readdirSync(join(backups, 'snapshots'))).toHaveLength(1)
-})
-
-test('sessions that had ended when an earlier version made a backup are left out', async () => {
-  const [backup, copy] = [join(makeFolder(), 'monday'), join(makeFolder(), 'copy')]
-  await using service = await start()
-  await service.put('file', 'content')
-  const made = await runCli(service.dataDir, 'backup', backup)
-  const [name = ''] = readdirSync(join(backup, 'snapshots'))
-  const fileOf = (file: string) => join(backup, 'snapshots', name, file)
-  // Any table with rows.
-  renameSync(fileOf('last_logins.ndjson.zst'), fileOf('ended_sessions.ndjson.zst'))
-  const manifest = readFileSync(fileOf('manifest.json'), 'utf8')
-  writeFileSync(fileOf('manifest.json'), manifest.replace('"last_logins"', '"ended_sessions"'))
-
-  const restored = await runCli(copy, 'restore', backup)
-
-  expect([made.status, restored.status]).toEqual([0, 0])
 })

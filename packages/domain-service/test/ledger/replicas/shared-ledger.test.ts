@@ -72,19 +72,6 @@ test('a change that is being sent is not put back into the queue', async () => {
   expect([during?.status, (await ledger.find(id))?.status]).toEqual(['sending', 'queued'])
 })
 
-test('what an earlier version was about to send is queued again, or cancelled if a client waited', async () => {
-  await using set = await openReplicas()
-  const { ledger } = set.second
-  const restored = requestBy('admin', { domain: 'restored.com' })
-  const ids = [await enqueue(ledger, restored), await enqueue(ledger, restored)]
-  await set.postgres.query(`update domain_service.changes set status = 'sending', is_async = 2 - id, awaited_until = 0`)
-
-  await ledger.recover()
-
-  const statuses = await Promise.all(ids.map(async (id) => (await ledger.find(id))?.status))
-  expect(statuses).toEqual(['queued', 'cancelled'])
-})
-
 test('a send outdates what replicas have cached, before and after it', async () => {
   await using set = await openReplicas()
   const { first, second } = set
