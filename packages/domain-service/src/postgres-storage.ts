@@ -9,18 +9,12 @@ import {
   registerGauges,
 } from '@domains-and-files/http'
 import { BackgroundTask, Postgres } from '@domains-and-files/persistence'
-import { CallQuota } from './budget/call-quota.ts'
 import { SharedBudget } from './budget/shared-budget.ts'
 import type { Config } from './config.ts'
-import { DomainListStore } from './domain-list/list-store.ts'
-import { ChallengeStore } from './ledger/challenge-store.ts'
-import { GivenZones } from './ledger/given-zones.ts'
-import { HostUpdates } from './ledger/host-updates.ts'
-import { Ledger } from './ledger/ledger.ts'
 import { AwaitedChanges } from './ledger/replicas/awaited-changes.ts'
 import { changesChannel, Leases } from './ledger/replicas/leases.ts'
 import { migrations, schema } from './ledger/schema.ts'
-import type { Storage, Surroundings } from './storage.ts'
+import { accountName, type Storage, type Surroundings } from './storage.ts'
 import type { Replicas } from './zones/zone-dependencies.ts'
 
 type Database = NonNullable<Config['database']>
@@ -41,18 +35,15 @@ const taskIntervalMs = 2_000
 /** PostgreSQL, shared by any number of replicas. @throws {DatabaseRefusedError} when it cannot be reached or used. */
 export async function openPostgresStorage(
   database: Database,
-  { config, log, clock, metrics }: Surroundings,
+  { config, log, metrics }: Surroundings,
 ): Promise<Storage> {
   const postgres = await openPostgres(database, log)
-  const { account, registrarRate: limits, registrarTimeoutMs: timeoutMs } = config
-  const accountName = `${account.url} ${account.userName}`
   const replica = randomUUID()
-  const budget = await SharedBudget.open(postgres, { account: accountName, replica })
-  const quota = await CallQuota.open({ limits, budget, clock })
+  const budget = await SharedBudget.open(postgres, { account: accountName(config), replica })
   const leases = new Leases({
     sql: postgres,
     holder: replica,
-    ttlMs: timeoutMs + leaseMarginMs,
+    ttlMs: config.registrarTimeoutMs + leaseMarginMs,
     onError: (error) => log.warn({ err: error }, 'lease not renewed or released'),
   })
   registerDatabaseMetrics(metrics, postgres)
@@ -64,12 +55,7 @@ export async function openPostgresStorage(
   return {
     database: postgres,
     postgres,
-    ledger: new Ledger({ sql: postgres, leases }),
-    challenges: new ChallengeStore(postgres),
-    givenZones: new GivenZones(postgres),
-    hostUpdates: new HostUpdates(postgres),
-    quota,
-    domainList: { store: new DomainListStore(postgres, accountName), leases },
+    budget,
     replicas,
     isActive: tasks.isActive,
     startTasks: tasks.start,

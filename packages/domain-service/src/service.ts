@@ -10,7 +10,7 @@ import { recordRegistrarEvent } from './ledger/stored-change.ts'
 import { createCallHistogram } from './metrics.ts'
 import { RegistrarClient, ResponseCache } from './registrar/client.ts'
 import type { DomainInfo, Nameservers } from './registrar/responses.ts'
-import { openEmbeddedStorage, type Storage, type Surroundings } from './storage.ts'
+import { openEmbeddedStorage, openStores, type Storage, type Surroundings } from './storage.ts'
 import { ZoneSweep } from './zones/zone-watch.ts'
 import { ZoneWriter } from './zones/zone-writer.ts'
 
@@ -39,15 +39,9 @@ async function compose(surroundings: Surroundings): Promise<App> {
       database: storage.postgres,
       migrations: webhookMigrations,
     })
-    const registry = await openRegistry(storage, auth, surroundings)
-    const app = await buildApp({
-      ...surroundings,
-      ...storage,
-      ...registry,
-      auth,
-      outbox: storage.database,
-    })
-    runTasks(app, { ...registry, storage }, surroundings)
+    const owned = await openRegistry(storage, auth, surroundings)
+    const app = await buildApp({ ...surroundings, ...owned, auth, outbox: storage.database })
+    runTasks(app, owned, surroundings)
     return app
   } catch (error) {
     await storage.close()
@@ -63,11 +57,14 @@ async function openStorage(surroundings: Surroundings): Promise<Storage> {
   return openPostgresStorage(database, surroundings)
 }
 
-/** The registrar client, with the domain list and the zones on top of it. */
-async function openRegistry(storage: Storage, { findCaller }: Auth, { config, log, clock, metrics }: Surroundings) {
+/** The stores, and the registrar client with the domain list and the zones on top of it. */
+async function openRegistry(storage: Storage, { findCaller }: Auth, surroundings: Surroundings) {
+  const { config, log, clock, metrics } = surroundings
   const { account, registrarTimeoutMs: timeoutMs, domainsTtlMs: ttlMs } = config
   const intervalMs = config.driftIntervalS * 1_000
-  const { ledger, quota, isActive } = storage
+  const stores = await openStores(storage, surroundings)
+  const { ledger, quota, domainList: store } = stores
+  const { isActive, replicas } = storage
   const onFailing = (isFailing: boolean) => {
     recordRegistrarEvent(storage.database, { registrar: account.registrar, isFailing }).catch((error) =>
       log.warn({ err: error }, 'event of the registrar not recorded'),
@@ -75,32 +72,25 @@ async function openRegistry(storage: Storage, { findCaller }: Auth, { config, lo
   }
   const calls = createCallHistogram(metrics)
   const registrar = new RegistrarClient({ account, timeoutMs, quota, clock, log, calls, onFailing })
-  const domains = await DomainList.open({ registrar, ...storage.domainList, ttlMs, clock, log })
+  const domains = await DomainList.open({ registrar, store, leases: replicas?.leases, ttlMs, clock, log })
   const zones = new ZoneWriter({
-    ...config,
-    ...storage,
-    timeoutMs,
-    verify: config.verifyWrites,
-    findCaller,
-    registrar,
-    clock,
-    log,
+    ...{ ...config, timeoutMs, verify: config.verifyWrites },
+    ...{ ledger, replicas, isActive, findCaller, registrar, clock, log },
   })
   const caching = registrar.cacheOptions(config.cacheTtlMs)
   const infos = new ResponseCache<DomainInfo>(caching)
   const nameservers = new ResponseCache<Nameservers>(caching)
   const sweep = new ZoneSweep({ ledger, registrar, domains, intervalMs, isActive, clock, log })
-  return { registrar, domains, infos, nameservers, zones, sweep }
+  return { ...stores, storage, registrar, domains, infos, nameservers, zones, sweep }
 }
 
-type Owned = Awaited<ReturnType<typeof openRegistry>> & { storage: Storage }
+type Owned = Awaited<ReturnType<typeof openRegistry>>
 
 function runTasks(
   app: App,
-  { storage, registrar, domains, zones, sweep }: Owned,
+  { storage, ledger, registrar, domains, zones, sweep }: Owned,
   { config, log, clock }: Surroundings,
 ) {
-  const { ledger } = storage
   const pruning = pruneHistory({ ledger, clock, log, days: config.historyDays })
   app.addHook('onReady', () =>
     storage.startTasks(async () => {

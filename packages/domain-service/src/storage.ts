@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Auth } from '@domains-and-files/auth'
 import type { Clock, Logger, Metrics } from '@domains-and-files/http'
 import { openDataDir, type Postgres, type Sql, SqliteSql } from '@domains-and-files/persistence'
+import type { CallBudget } from './budget/call-budget.ts'
 import { CallQuota } from './budget/call-quota.ts'
 import { LocalBudget } from './budget/local-budget.ts'
 import type { Config } from './config.ts'
@@ -10,8 +11,7 @@ import { DomainListStore } from './domain-list/list-store.ts'
 import { ChallengeStore } from './ledger/challenge-store.ts'
 import { GivenZones } from './ledger/given-zones.ts'
 import { HostUpdates } from './ledger/host-updates.ts'
-import { Ledger } from './ledger/ledger.ts'
-import type { Leases } from './ledger/replicas/leases.ts'
+import { Ledger, type LedgerOptions } from './ledger/ledger.ts'
 import { databaseName, migrations } from './ledger/schema.ts'
 import type { RegistrarClient, ResponseCache } from './registrar/client.ts'
 import type { DomainInfo, Nameservers } from './registrar/responses.ts'
@@ -21,15 +21,10 @@ import type { ZoneWriter } from './zones/zone-writer.ts'
 
 /** Where the service keeps its state, alone or together with other replicas. */
 export interface Storage {
-  ledger: Ledger
-  challenges: ChallengeStore
-  givenZones: GivenZones
-  hostUpdates: HostUpdates
-  database: Sql
+  database: LedgerOptions['sql']
   /** The same database where replicas share it. */
   postgres?: Postgres
-  quota: CallQuota
-  domainList: { store: DomainListStore; leases?: Leases }
+  budget: CallBudget
   replicas?: Replicas
   /** Whether this process runs the background tasks. */
   isActive(): boolean
@@ -49,7 +44,7 @@ export interface Surroundings {
 /** The parts of the service that routes are made of. */
 export interface Dependencies
   extends Surroundings,
-    Pick<Storage, 'ledger' | 'challenges' | 'givenZones' | 'hostUpdates'> {
+    Pick<Stores, 'ledger' | 'challenges' | 'givenZones' | 'hostUpdates'> {
   auth: Auth
   registrar: RegistrarClient
   domains: DomainList
@@ -60,36 +55,36 @@ export interface Dependencies
   sweep: ZoneSweep
 }
 
+export const accountName = ({ account }: Config) => `${account.url} ${account.userName}`
+
+type Stores = Awaited<ReturnType<typeof openStores>>
+
+/** The stores on the database of the service. */
+export async function openStores({ database, budget, replicas }: Storage, { config, clock }: Surroundings) {
+  // Without fsync: it would delay everything else, and a power cut loses what can be lost.
+  const { unsynced = database } = database
+  return {
+    ledger: new Ledger({ sql: database, leases: replicas?.leases }),
+    challenges: new ChallengeStore(database),
+    givenZones: new GivenZones(unsynced),
+    hostUpdates: new HostUpdates(unsynced),
+    domainList: new DomainListStore(unsynced, accountName(config)),
+    quota: await CallQuota.open({ limits: config.registrarRate, budget, clock }),
+  }
+}
+
 /** SQLite in DATA_DIR, for one process. @throws {DataDirError} when another one uses it. */
 export async function openEmbeddedStorage({ config, log, clock }: Surroundings): Promise<Storage> {
-  const { dataDir, registrarRate: limits, account } = config
+  const { dataDir } = config
   await using opened = new AsyncDisposableStack()
   opened.defer(await openDataDir(dataDir))
-  const file = join(dataDir, databaseName)
-  const database = new SqliteSql({ file, migrations, now: clock.now })
-  opened.defer(() => database.close())
-  // No fsync per call: it would delay everything else, and a call lost in a power cut is at most one call too many.
-  const counter = database.unsynced
-  const accountName = `${account.url} ${account.userName}`
+  const database = opened.use(new SqliteSql({ file: join(dataDir, databaseName), migrations, now: clock.now }))
   const onFailure = (error: unknown) => log.error({ err: error }, 'registrar calls not stored; counting in memory')
-  const budget = await LocalBudget.open(counter, { account: accountName, clock, onFailure })
+  const budget = await LocalBudget.open(database.unsynced, { account: accountName(config), clock, onFailure })
   opened.defer(() => budget.settle())
-  const givenZones = new GivenZones(counter)
-  await givenZones
+  await new GivenZones(database.unsynced)
     .forgetWrites()
     .catch((error: unknown) => log.error({ err: error }, 'unfinished writes not forgotten'))
-  const quota = await CallQuota.open({ limits, budget, clock })
   const owned = opened.move()
-  return {
-    database,
-    givenZones,
-    quota,
-    ledger: new Ledger({ sql: database }),
-    challenges: new ChallengeStore(database),
-    hostUpdates: new HostUpdates(counter),
-    domainList: { store: new DomainListStore(counter, accountName) },
-    isActive: () => true,
-    startTasks: (run) => run(),
-    close: () => owned.disposeAsync(),
-  }
+  return { database, budget, isActive: () => true, startTasks: (run) => run(), close: () => owned.disposeAsync() }
 }

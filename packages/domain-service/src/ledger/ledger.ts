@@ -44,7 +44,7 @@ const changes = name('changes')
 const sends = name('sends')
 const versions = name('zone_versions')
 
-interface LedgerOptions {
+export interface LedgerOptions {
   sql: Sql & { readonly isAvailable: boolean; readonly unsynced?: Sql; flush?(): Promise<void> }
   /** Where several processes share the database. */
   leases?: Leases | undefined
