@@ -13,14 +13,11 @@ const { version } = packageJson
 
 /** The console's app: the page, its assets, /config.json and /health. It keeps no state and sees no credentials. */
 export async function buildApp(config: Config, log: Logger): Promise<App> {
-  const { trustProxy, corsOrigin, connections } = config
   return createApp(
     {
       about: { title: 'Console', version, description: 'The web page of both services.' },
+      ...config,
       log,
-      trustProxy,
-      corsOrigin,
-      connections,
       metrics: await createMetrics(config.metricsToken),
       health: () => ({ checks: {} }),
       servesRoot: false,

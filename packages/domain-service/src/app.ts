@@ -20,7 +20,6 @@ import type { Dependencies } from './storage.ts'
 /** The domain service's app with all routes, not listening yet. */
 export function buildApp(parts: Dependencies): Promise<App> {
   const { config, log, metrics, registrar, ledger } = parts
-  const { trustProxy, corsOrigin, connections } = config
   registerMetrics(parts)
   return createApp(
     {
@@ -30,10 +29,8 @@ export function buildApp(parts: Dependencies): Promise<App> {
         description,
         tags,
       },
+      ...config,
       log,
-      trustProxy,
-      corsOrigin,
-      connections,
       metrics,
       alarmingCodes: ['write_not_confirmed', 'registrar_auth'],
       health: () => ({

@@ -27,7 +27,7 @@ import { serveOptionalSlashes, type ZodTypeProvider } from './route-schema.ts'
 
 export type App = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, ZodTypeProvider>
 
-export interface AppOptions {
+export interface AppOptions extends Partial<ConnectionLimits> {
   about: About
   log: Logger
   trustProxy: TrustProxy
@@ -39,7 +39,6 @@ export interface AppOptions {
   /** Problem codes exported as 0 from the start, so that an alert sees their first increase. */
   alarmingCodes?: string[]
   health: () => HealthReport
-  connections?: Partial<ConnectionLimits>
   /** Get their requests before the framework; the most frequent first. */
   rawRoutes?: RawRoute[]
   /** Secrets in paths, which the logs replace. */
@@ -56,7 +55,7 @@ export interface AppOptions {
  * other method of their paths then gets 405.
  */
 export async function createApp(options: AppOptions, routes: (app: App) => Promise<void>): Promise<App> {
-  const limits = { ...defaultLimits, ...options.connections }
+  const limits = { ...defaultLimits, ...options }
   const { log, metrics, trustProxy, redaction, rawRoutes } = options
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
   const accessLog = new AccessLog(log, { trustProxy, metrics: requests, redaction })
@@ -68,8 +67,8 @@ export async function createApp(options: AppOptions, routes: (app: App) => Promi
   registerCounters(metrics, {
     log_lines_dropped_total: [lost, () => log.output.droppedLines],
   })
-  const { stallTimeout } = limits
-  const rawRoute = rawRoutes && new RawRouteServer(app, rawRoutes, { accessLog, stallTimeout })
+  const { stallTimeoutMs } = limits
+  const rawRoute = rawRoutes && new RawRouteServer(app, rawRoutes, { accessLog, stallTimeoutMs })
   const bodies = limitBodies(app, limits, metrics)
   shedLoad(app, limits, { metrics, rawRoute, crossOrigin, bodies })
   limitConnections(app, limits)
@@ -102,8 +101,8 @@ function createServer(
     pluginTimeout: 0,
     http: {
       ...parserOptions,
-      headersTimeout: limits.headersTimeout,
-      connectionsCheckingInterval: Math.ceil(limits.headersTimeout / 4),
+      headersTimeout: limits.headersTimeoutMs,
+      connectionsCheckingInterval: Math.ceil(limits.headersTimeoutMs / 4),
     },
     forceCloseConnections: 'idle',
     // While stopping, a request on an open connection is still served; the connection closes after it.

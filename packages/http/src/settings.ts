@@ -74,10 +74,10 @@ export const serverSettings = (defaults: { port: number; dataDir: string }) => (
   DATA_DIR: z.string().default(defaults.dataDir),
   BACKUP_DIR: z.string().optional(),
   MAX_CONNECTIONS: integerSetting(1).default(defaultLimits.maxConnections),
-  HEADERS_TIMEOUT_MS: integerSetting(1, 120_000).default(defaultLimits.headersTimeout),
-  STALL_TIMEOUT_MS: integerSetting(1, 3_600_000).default(defaultLimits.stallTimeout),
-  BODY_IDLE_TIMEOUT_MS: integerSetting(10, 3_600_000).default(defaultLimits.bodyIdleTimeout),
-  MAX_BODY_MEMORY_BYTES: integerSetting(65_536).default(defaultLimits.maxBodyMemory),
+  HEADERS_TIMEOUT_MS: integerSetting(1, 120_000).default(defaultLimits.headersTimeoutMs),
+  STALL_TIMEOUT_MS: integerSetting(1, 3_600_000).default(defaultLimits.stallTimeoutMs),
+  BODY_IDLE_TIMEOUT_MS: integerSetting(10, 3_600_000).default(defaultLimits.bodyIdleTimeoutMs),
+  MAX_BODY_MEMORY_BYTES: integerSetting(65_536).default(defaultLimits.maxBodyMemoryBytes),
 })
 
 // As browsers send it: with a scheme, in lower case, without a path. Anything else (a trailing slash, *) would never match.
@@ -107,13 +107,6 @@ export const named = <Settings extends object, Prefix extends string = ''>(setti
 export const serverConfig = (settings: ServerSettings, env: Environment = {}) => ({
   production: settings.NODE_ENV === 'production',
   metricsToken: settings.METRICS_TOKEN && followSecret('METRICS_TOKEN', env, settings.METRICS_TOKEN),
-  connections: {
-    maxConnections: settings.MAX_CONNECTIONS,
-    headersTimeout: settings.HEADERS_TIMEOUT_MS,
-    stallTimeout: settings.STALL_TIMEOUT_MS,
-    bodyIdleTimeout: settings.BODY_IDLE_TIMEOUT_MS,
-    maxBodyMemory: settings.MAX_BODY_MEMORY_BYTES,
-  },
 })
 
 const isDatabaseUrl = (text: string) => /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text)

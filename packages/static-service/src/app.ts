@@ -40,16 +40,13 @@ import { Links, linkTokens } from './sharing/links.ts'
 /** The app of the static service with all routes, not yet listening. */
 export function buildApp(parts: Dependencies): Promise<App> {
   const { config, log, metrics } = parts
-  const { trustProxy, corsOrigin, connections } = config
   registerMetrics(parts)
   const serving = createServing(parts)
   return createApp(
     {
       about: { title: 'Static file service', version: packageJson.version, description, tags },
+      ...config,
       log,
-      trustProxy,
-      corsOrigin,
-      connections,
       metrics,
       exposedHeaders: exposedTusHeaders,
       alarmingCodes: ['insufficient_storage'],

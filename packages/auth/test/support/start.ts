@@ -187,7 +187,8 @@ const appOptions = {
   about: { title: 'Test service', version: '1.2.3', description: 'a test' },
   corsOrigin: [],
   // A busy machine must not shed the requests of a test.
-  connections: { maxQueueMs: 60_000, maxLoopDelayMs: 60_000 },
+  maxQueueMs: 60_000,
+  maxLoopDelayMs: 60_000,
   health: () => ({ checks: {} }),
 }
 

@@ -13,9 +13,9 @@ export async function startConsole(env: Record<string, string> = {}) {
     ...env,
   })
   // A busy machine must not shed the requests of tests.
-  const connections = { ...config.connections, maxLoopDelayMs: 60_000, maxQueueMs: 60_000 }
+  const limits = { maxLoopDelayMs: 60_000, maxQueueMs: 60_000 }
   const log = createLogger({ name: 'console', level: 'silent' })
-  const app = await buildApp({ ...config, connections }, log)
+  const app = await buildApp({ ...config, ...limits }, log)
   onTestFinished(() => app.close())
   return app.listen({ host: '127.0.0.1', port: 0 })
 }

@@ -144,9 +144,9 @@ export async function start(options: Options = {}): Promise<Service> {
       : undefined
   if (databaseUrl === undefined) writeUsersFile(join(dataDir, 'users.json'))
   // A busy machine must not shed the requests of tests.
-  const connections = { ...config.connections, maxLoopDelayMs: 60_000, maxQueueMs: 60_000 }
+  const limits = { maxLoopDelayMs: 60_000, maxQueueMs: 60_000 }
   const app = await createService(
-    { ...config, connections },
+    { ...config, ...limits },
     createLogger({ name: 'domain-service', level: 'info' }, sink),
     options.clock ?? systemClock,
   )

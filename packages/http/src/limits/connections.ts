@@ -19,24 +19,24 @@ export interface ConnectionLimits extends BodyLimits {
   /** Maximum open connections; further ones are closed. */
   maxConnections: number
   /** Milliseconds for the headers of a request, and for the first request of a connection. */
-  headersTimeout: number
+  headersTimeoutMs: number
   /** Milliseconds without progress in reading a response, after which the client is disconnected. */
-  stallTimeout: number
+  stallTimeoutMs: number
 }
 
 export const defaultLimits: ConnectionLimits = {
   maxConnections: 10_000,
-  headersTimeout: 20_000,
-  stallTimeout: 60_000,
-  bodyIdleTimeout: 10_000,
-  maxBodyMemory: 64 * 1024 * 1024,
+  headersTimeoutMs: 20_000,
+  stallTimeoutMs: 60_000,
+  bodyIdleTimeoutMs: 10_000,
+  maxBodyMemoryBytes: 64 * 1024 * 1024,
   sliceMs: 8,
   maxQueueMs: 2000,
   maxQueued: 10_000,
   maxLoopDelayMs: 1000,
 }
 
-/** Ends unread responses, and busy connections at shutdown. Node itself enforces `headersTimeout`. */
+/** Ends unread responses, and busy connections at shutdown. Node itself enforces `headersTimeoutMs`. */
 export function limitConnections(app: FastifyInstance, limits: ConnectionLimits) {
   const { server } = app
   server.maxConnections = limits.maxConnections
@@ -53,7 +53,7 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
     if (reply.statusCode === 204) reply.removeHeader('content-length')
     // Small responses need no timer: the kernel buffers them at once, unless earlier bytes are still queued.
     const length = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : payload && Infinity
-    if (reply.raw.socket?.writableLength || Number(length) > smallResponse) reply.raw.setTimeout(limits.stallTimeout)
+    if (reply.raw.socket?.writableLength || Number(length) > smallResponse) reply.raw.setTimeout(limits.stallTimeoutMs)
     done(null, payload)
   })
   // Node emits CONNECT as an event of its own, outside the routes.

@@ -13,9 +13,9 @@ declare module 'fastify' {
 
 export interface BodyLimits {
   /** Milliseconds without a byte after which a body gets 408; over three times as many it must average 1 KiB/s. */
-  bodyIdleTimeout: number
+  bodyIdleTimeoutMs: number
   /** Maximum bytes of all request bodies in memory; beyond that, bodies get 503. */
-  maxBodyMemory: number
+  maxBodyMemoryBytes: number
 }
 
 interface Body {
@@ -31,7 +31,7 @@ interface Body {
 }
 
 /**
- * The request bodies of a server. Together they hold at most `maxBodyMemory` bytes: a body counts until its response has
+ * The request bodies of a server. Together they hold at most `maxBodyMemoryBytes` bytes: a body counts until its response has
  * ended, since a queued request keeps it. A stalled or slow body gets 408.
  */
 export class RequestBodies {
@@ -52,12 +52,12 @@ export class RequestBodies {
 
   /**
    * Counts buffered bytes of a request's body until its response has ended. A streamed upload counts only what it buffers.
-   * @throws {HttpError} 503 if all bodies together would hold more than `maxBodyMemory`.
+   * @throws {HttpError} 503 if all bodies together would hold more than `maxBodyMemoryBytes`.
    */
   hold(request: IncomingMessage, bytes: number) {
     const body = this.#bodies.get(request)
     if (!body) return
-    if (this.#heldBytes + bytes > this.#limits.maxBodyMemory) throw bodyMemoryFull()
+    if (this.#heldBytes + bytes > this.#limits.maxBodyMemoryBytes) throw bodyMemoryFull()
     body.held += bytes
     this.#heldBytes += bytes
   }
@@ -72,7 +72,7 @@ export class RequestBodies {
       body.held = 0
       this.#forgetEnded(body)
     })
-    this.#timer ??= setInterval(() => this.#cutStalled(), this.#limits.bodyIdleTimeout / idleSamples)
+    this.#timer ??= setInterval(() => this.#cutStalled(), this.#limits.bodyIdleTimeoutMs / idleSamples)
     this.#timer.unref()
   }
 
@@ -110,7 +110,7 @@ export class RequestBodies {
     if (body.quietSamples >= idleSamples) return true
     if (body.windowSamples < windowSamples) return false
     // After the response the rest is only discarded, so at the end of a window even a fast body is cut.
-    const minBytes = (minBytesPerSecond * windowSamples * this.#limits.bodyIdleTimeout) / idleSamples / 1000
+    const minBytes = (minBytesPerSecond * windowSamples * this.#limits.bodyIdleTimeoutMs) / idleSamples / 1000
     const isSlow = response.headersSent || body.windowBytes < minBytes
     body.windowSamples = 0
     body.windowBytes = 0

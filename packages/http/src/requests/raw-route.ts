@@ -46,7 +46,7 @@ export interface RawRoute {
 
 interface Dependencies {
   accessLog: AccessLog
-  stallTimeout: number
+  stallTimeoutMs: number
 }
 
 type RawExchange = Exchange & { handler: RawRoute }
@@ -140,11 +140,11 @@ export class RawRouteServer {
 
   async #stream(exchange: RawExchange, body: RawBody) {
     const { response } = exchange
-    const { stallTimeout } = this.#dependencies
+    const { stallTimeoutMs } = this.#dependencies
     const outcome = this.#recordOnceClosed(exchange)
     try {
       for await (const chunk of { [Symbol.asyncIterator]: () => body }) {
-        response.setTimeout(body.isScarce ? Math.min(stallTimeout, scarceTimeout) : stallTimeout)
+        response.setTimeout(body.isScarce ? Math.min(stallTimeoutMs, scarceTimeout) : stallTimeoutMs)
         await written(response, chunk)
       }
       response.end()
@@ -157,9 +157,9 @@ export class RawRouteServer {
 
   #recordOnceClosed(exchange: RawExchange): Outcome {
     const { request, response } = exchange
-    const { accessLog, stallTimeout } = this.#dependencies
+    const { accessLog, stallTimeoutMs } = this.#dependencies
     const outcome: Outcome = { isAborted: false }
-    response.setTimeout(stallTimeout)
+    response.setTimeout(stallTimeoutMs)
     response.on('error', () => undefined) // Followed by `close`.
     response.on('close', () => {
       outcome.isAborted = !response.writableFinished

@@ -13,7 +13,7 @@ const figure = async (service: Started, name: string) => {
   return Number(new RegExp(`^${name} (\\d+)`, 'm').exec(await answer.text())?.[1])
 }
 
-const startCounting = async (connections: object) => start({ connections, metrics: await createMetrics(metricsToken) })
+const startCounting = async (limits: object) => start({ ...limits, metrics: await createMetrics(metricsToken) })
 
 const ask = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nhost: a\r\n${headers}\r\n`
 // The first few requests of an iteration are served without a time check.
@@ -23,7 +23,7 @@ const last = ask('/things', 'x-request-id: last\r\nconnection: close\r\n')
 const statusesIn = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
 
 test('requests that do not fit into a slice wait and are answered in order', async () => {
-  await using service = await start({ connections: { sliceMs: 0 } })
+  await using service = await start({ sliceMs: 0 })
   const ids = Array.from({ length: 2100 }, (_, at) => `number-${at}`)
 
   const text = await service.raw(ids.map((id) => ask('/things', `x-request-id: ${id}\r\n`)).join('') + last)
@@ -48,7 +48,7 @@ test('requests that waited too long get 503 and are counted; /health is exempt',
 test('the log has all shed requests of a burst, also if none is shed after it', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
-  await using service = await start({ connections: { sliceMs: 0, maxQueueMs: -1 } })
+  await using service = await start({ sliceMs: 0, maxQueueMs: -1 })
   const counts = () => service.lines().flatMap(({ msg, count }) => (msg === 'requests shed: overloaded' ? count : []))
 
   await service.raw(first + ask('/things').repeat(5) + last)
@@ -74,7 +74,7 @@ test.each([
   ['with a body', `POST /things/a HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n${'x'.repeat(100_000)}`, 1],
   ['of HEAD', ask('/things').replace('GET', 'HEAD'), 0],
 ])('a shed request %s keeps its connection', async (_what, request, bodies) => {
-  await using service = await start({ connections: { sliceMs: 0, maxQueueMs: -1 } })
+  await using service = await start({ sliceMs: 0, maxQueueMs: -1 })
 
   const text = await service.raw(first + request + ask('/health', 'connection: close\r\n'))
 
@@ -83,7 +83,7 @@ test.each([
 })
 
 test('new connections are accepted during a burst of requests', async () => {
-  await using service = await start({ connections: { sliceMs: 0 } })
+  await using service = await start({ sliceMs: 0 })
   const port = Number(new URL(service.url).port)
   let answers = 0
   const burst = Array.from({ length: 300 }, () => {

@@ -41,7 +41,7 @@ test('a start that takes long does not make the first requests get 503', async (
     monitor.mockRestore()
     syncBuiltinESMExports()
   })
-  await using service = await start({ connections: { maxLoopDelayMs: 20 } }, (app) => {
+  await using service = await start({ maxLoopDelayMs: 20 }, (app) => {
     app.addHook('onReady', async () => {
       if (isMeasuring) delays.mean = 1e9
     })
@@ -58,7 +58,7 @@ test('a start that takes long does not make the first requests get 503', async (
 
 test('while the event loop lags requests get 503, except /health and /metrics', async () => {
   const metrics = await createMetrics('metrics-token-1234')
-  await using service = await start({ connections: { maxLoopDelayMs: 20 }, metrics })
+  await using service = await start({ maxLoopDelayMs: 20, metrics })
   const statusOf = async (path: string) =>
     (await fetch(service.url + path, { headers: { authorization: 'Bearer metrics-token-1234' } })).status
 

@@ -52,7 +52,7 @@ test('a chunked body is limited as well', async () => {
 })
 
 test('what half-sent bodies hold together is bounded: then 503, until some have ended', async () => {
-  await using service = await start({ connections: { maxBodyMemory: 100_000 } })
+  await using service = await start({ maxBodyMemoryBytes: 100_000 })
   const first = await send(service, head('/things/a', 90_000) + ' '.repeat(80_000))
   await expect.poll(() => heldBytes(service)).toBeGreaterThanOrEqual(80_000)
 
@@ -68,7 +68,7 @@ test('what half-sent bodies hold together is bounded: then 503, until some have 
 })
 
 test('the body of a request that waits is counted until its response', async () => {
-  await using service = await start({ connections: { maxBodyMemory: 100_000 } })
+  await using service = await start({ maxBodyMemoryBytes: 100_000 })
   const body = JSON.stringify(' '.repeat(60_000))
   const waiting = await send(service, head('/slow', body.length) + body)
   await service.slowEntered()
@@ -99,7 +99,7 @@ test.each([
   ['that brings much less than 1 KiB a second', 1],
   ['that brings a little less than 1 KiB a second', 14],
 ])('a body %s is cut with 408', async (_name, bytes) => {
-  await using service = await start({ connections: { bodyIdleTimeout: 200 } })
+  await using service = await start({ bodyIdleTimeoutMs: 200 })
   const { socket, received } = await send(service, `${head('/echo', 10_000)}{`)
   const drip = setInterval(() => socket.writable && socket.write(' '.repeat(bytes)), 20)
   onTestFinished(() => clearInterval(drip))
@@ -112,7 +112,7 @@ test.each([
 })
 
 test('a silent body is cut before a slow one, and that one before four silent ones in a row', async () => {
-  await using service = await start({ connections: { bodyIdleTimeout: 200 } })
+  await using service = await start({ bodyIdleTimeoutMs: 200 })
   const slow = await send(service, head('/things/a', 10_000))
   const drip = setInterval(() => slow.socket.write(' '), 5)
   onTestFinished(() => clearInterval(drip))
@@ -129,7 +129,7 @@ test('a silent body is cut before a slow one, and that one before four silent on
 })
 
 test('a body that goes on after its response is cut as well', async () => {
-  await using service = await start({ connections: { bodyIdleTimeout: 100 } })
+  await using service = await start({ bodyIdleTimeoutMs: 100 })
   const { socket, received } = await send(service, `${head('/nothing', 10_000)}{`)
 
   await once(socket, 'close')
@@ -138,7 +138,7 @@ test('a body that goes on after its response is cut as well', async () => {
 })
 
 test('a body that the service does not read yet is not cut', async () => {
-  await using service = await start({ connections: { bodyIdleTimeout: 50 } })
+  await using service = await start({ bodyIdleTimeoutMs: 50 })
   const { received } = await send(service, `${head('/unread', 10_000)}{`)
   await service.slowEntered()
   // Longer than a body without progress lives.

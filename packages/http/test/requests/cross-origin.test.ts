@@ -21,8 +21,8 @@ test('pages can read the headers that the API answers with', async () => {
 })
 
 test('pages of a named origin can read that a service is overloaded, and ask before they call', async () => {
-  const connections = { sliceMs: 0, maxQueueMs: -1 }
-  await using service = await start({ corsOrigin: [origin], connections })
+  const limits = { sliceMs: 0, maxQueueMs: -1 }
+  await using service = await start({ corsOrigin: [origin], ...limits })
   const first = ask('GET /things').repeat(16) // The first few requests are served without a time check.
   const preflight = ask('OPTIONS /things', 'access-control-request-method: GET\r\n')
 
@@ -42,8 +42,8 @@ test.each([
   ['a path that cannot be decoded', ask('GET /%zz', last), 400],
   ['a body that stalls', ask('POST /things/a', `${json}content-length: 9\r\n`), 408],
 ])('pages of a named origin can read the refusal of %s', async (_what, request, status) => {
-  const connections = { bodyIdleTimeout: 100 }
-  await using service = await start({ corsOrigin: [origin], connections })
+  const limits = { bodyIdleTimeoutMs: 100 }
+  await using service = await start({ corsOrigin: [origin], ...limits })
 
   const text = await service.raw(request)
 

@@ -120,9 +120,10 @@ export async function start(options: Partial<AppOptions> = {}, prepare?: (app: A
       corsOrigin: [],
       metrics: undefined,
       health: (): HealthReport => ({ checks: { disk: { status: 'ok' } } }),
-      ...options,
       // A busy machine must not shed the requests of tests.
-      connections: { maxLoopDelayMs: 60_000, maxQueueMs: 60_000, ...options.connections },
+      maxLoopDelayMs: 60_000,
+      maxQueueMs: 60_000,
+      ...options,
     },
     sampleRoutes,
   )

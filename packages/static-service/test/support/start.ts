@@ -153,9 +153,9 @@ export async function start(options: Options = {}): Promise<Service> {
   mkdirSync(dataDir, { recursive: true })
   writeFileSync(config.usersFile, users)
   // A busy machine must not shed the requests of tests.
-  const connections = { ...config.connections, maxLoopDelayMs: 60_000, maxQueueMs: 60_000 }
+  const limits = { maxLoopDelayMs: 60_000, maxQueueMs: 60_000 }
   const catalog = { ...config.catalog, limits: options.sliceLimits }
-  const app = await createService({ ...config, connections, catalog }, log)
+  const app = await createService({ ...config, ...limits, catalog }, log)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.
   const tokenOf = (user: string) => {

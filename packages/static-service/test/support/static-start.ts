@@ -111,7 +111,8 @@ export async function startStatic(
       metrics: await createMetrics(metricsToken),
       health: () => ({ checks: {} }),
       // A busy machine must not shed the requests of tests.
-      connections: { maxLoopDelayMs: 60_000, maxQueueMs: 60_000 },
+      maxLoopDelayMs: 60_000,
+      maxQueueMs: 60_000,
       rawRoutes: [new StaticHandler({ cache, files, rules, isForwarded, now })],
     },
     async (routes) => documentStaticRoute(routes),
