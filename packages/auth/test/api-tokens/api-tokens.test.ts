@@ -224,6 +224,15 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
     expect(await tokens.findCaller(token.id)).toBeUndefined()
   })
 
+  test('a token can do no more than its owner can now', async () => {
+    const { tokens, create, users } = begin()
+    const { text } = await create({ role: 'editor', domains: ['example.com'] })
+
+    users.set('edda', { ...edda, domains: ['example.org'], writes: 'propose' })
+
+    expect(await tokens.verify(text, address)).toMatchObject({ role: 'editor', domains: [], writes: 'propose' })
+  })
+
   test('a token of an earlier version, without its expiry in the definition, expires', async () => {
     const { tokens, create, clock } = begin()
     const { text, token } = await create({ expires_in: 60 })

@@ -288,6 +288,23 @@ describe.each(forms)('users in %s', (_name, begin) => {
     expect((await service.call('/api/auth/me', { token })).body.user.folders).toEqual(['docs/'])
   })
 
+  test('an admin who may only propose gives nobody more, and manages no tokens of others', async () => {
+    const limited = await makeUser('lim', { role: 'admin', writes: 'propose' })
+    await service.users.update((users) => [...users, limited])
+    const token = await service.tokenOf('lim')
+    const user = { username: 'x', role: 'editor' }
+
+    const answers = [
+      await send('POST', '/api/users', user, token),
+      await send('POST', '/api/users', { ...user, writes: 'propose' }, token),
+      await send('PATCH', '/api/users/x', { writes: null }, token),
+      await send('PATCH', '/api/users/lim', { writes: null }, token),
+      await send('GET', '/api/tokens?owner=adam', undefined, token),
+    ]
+
+    expect(answers.map(({ status }) => status)).toEqual([403, 201, 403, 403, 403])
+  })
+
   test.each([
     [['any.example.com'], ['*.example.com']],
     [['*.a.co.uk'], ['*.co.uk']],
