@@ -132,6 +132,46 @@ test('a file whose content is missing is refused, and the others of its group ar
   expect(await catalog.find('lost')).toBeUndefined()
 })
 
+test('a change that is refused leaves nothing to the others of its group', async () => {
+  const { url } = await newDatabase()
+  const { catalog, postgres } = await openReplica(url)
+  const known = toFile('known')
+
+  // The first command is committed alone, the others in one group.
+  const outcomes = await Promise.allSettled([
+    catalog.writes.put({ files: [known] }),
+    catalog.writes.put({ files: [{ ...known, digest: '1'.repeat(64) }], conditions: { ifNoneMatch: '*' } }),
+    catalog.writes.put({ files: [toFile('other')] }),
+  ])
+
+  expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(await catalog.find('known')).toMatchObject({ digest: known.digest })
+  expect(await findMiscounts(postgres)).toEqual([])
+})
+
+test('a tree is refused where it needs more room than the quota has, but not where it makes room', async () => {
+  const { url } = await newDatabase()
+  const [a, b, c] = [12, 8, 1].map((size) => ({ ...toFile(`file ${size}`), size }))
+  await (await openReplica(url)).catalog.writes.put({ files: [a, b].flatMap((file) => file ?? []) })
+  const { catalog } = await openReplica(url, { quotaBytes: 10 })
+  const replace = (...files: (typeof a)[]) =>
+    catalog.writes.replaceTree({
+      actor: { by: 'tester', token: null, requestId: '' },
+      directory: '',
+      source: { files: files.flatMap((file) => file ?? []), areStored: false },
+      isMerge: false,
+      conditions: {},
+      version: undefined,
+      isDryRun: false,
+      maxFiles: 9,
+    })
+
+  await replace(a)
+
+  expect((await catalog.totals()).storedSize).toBe(12)
+  await expect(replace(a, c)).rejects.toMatchObject({ status: 507, code: 'quota_exceeded' })
+})
+
 test('a failure of the contents undoes the whole group', async () => {
   const { url } = await newDatabase()
   const failure = new Error('no contents')

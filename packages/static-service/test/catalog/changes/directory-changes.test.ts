@@ -1,3 +1,4 @@
+import { name, sql } from '@domains-and-files/persistence'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Catalog } from '../../../src/catalog/catalog.ts'
 import { findMiscounts } from '../../../src/catalog/find-miscounts.ts'
@@ -113,6 +114,7 @@ describe.each(databases)('%s', (database) => {
     await stored
 
     expect(outcome).toBe('path_conflict')
+    expect(await catalog.database.all(sql`select id from ${name('unfinished_changes')}`)).toEqual([])
     expect(await pathsIn(catalog)).toEqual([
       ...numbered(50, 'd').slice(48),
       ...numbered(50, 'to').slice(0, 48),
@@ -163,6 +165,11 @@ describe.each(databases)('%s', (database) => {
     const read = await catalog.reads.change({ id: removal?.id ?? 0, page: 1, pageSize: 100 })
     expect(read?.rows.map(({ path }) => path)).toEqual(numbered(50, 'd'))
     expect(removal?.paths).toEqual(numbered(8, 'd'))
+    const events = await catalog.database.all<{ data: string }>(sql`select data from ${name('events')} order by id`)
+    const told = events.map(({ data }) => JSON.parse(data))
+    expect(told.filter(({ entry }) => entry.id === removal?.id)).toMatchObject([
+      { entry: { action: 'delete', removed: 50 }, directories: ['d/'], isDeep: true },
+    ])
   })
 
   test('a request that is done in slices is reverted as a whole, and not before its end', async () => {
