@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Row } from '../../src/dns/record.ts'
 import type { Zone } from '../../src/dns/zone.ts'
 import { effectOf, Ledger, type SendOutcome } from '../../src/ledger/ledger.ts'
-import { openEmbedded, requestBy, row } from '../support/ledger.ts'
+import { openEmbedded, openLedger, requestBy, row, zoneOf } from '../support/ledger.ts'
 
 // Random histories: our sends, changes made outside, and a registrar that shows outdated zones, gives no answer and carries
 // sends out late. Every name is used once, so that each entry tells which change it is about.
@@ -247,4 +247,42 @@ test(`in ${histories} random histories each change made outside is found once, a
   }
 
   expect(faults).toEqual([])
+})
+
+/** What reads of these ages show as changed outside, after a first read of a zone with `a`. */
+async function compareAll(reads: [zone: Zone, ageMs: number][], sent?: Zone) {
+  const { ledger } = openLedger()
+  const compare = (zone: Zone, ageMs: number) => ledger.knownZones.compare(zone, { ageMs, isIgnored: () => false })
+  await compare(zoneOf(row('a')), 60_000)
+  if (sent) await ledger.startSend({ base: zoneOf(row('a')), zone: sent, intents: [], repairs: [] })
+  const found = []
+  for (const [zone, ageMs] of reads) found.push(await compare(zone, ageMs))
+  return found
+}
+
+test('an answer that arrives after a newer one does not count', async () => {
+  const changed = zoneOf(row('a'), row('b'))
+
+  const found = await compareAll([
+    [zoneOf(row('a')), 10_000],
+    [changed, 20_000],
+    [changed, 5_000],
+    [changed, 0],
+  ])
+
+  expect(found).toEqual([undefined, undefined, undefined, expect.any(Number)])
+})
+
+test.each<[string, Zone]>([
+  ['adds', zoneOf(row('a'), row('b'))],
+  ['removes', zoneOf()],
+  ['has as its email type', { ...zoneOf(row('a')), emailType: 'FWD' }],
+])('what a send without an outcome %s was not changed outside', async (_what, sent) => {
+  const reads: [Zone, number][] = [
+    [sent, 9_000],
+    [sent, 6_000],
+  ]
+
+  expect(await compareAll(reads, sent)).toEqual([undefined, undefined])
+  expect(await compareAll(reads)).toEqual([undefined, expect.any(Number)])
 })

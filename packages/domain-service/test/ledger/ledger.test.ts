@@ -131,6 +131,25 @@ describe.each(ledgers)('%s', (_name, open) => {
     expect(await countZones(store)).toBe(2)
   })
 
+  test('pruning keeps the last known zone, what a send has found, and a send without a final outcome', async () => {
+    const store = await open()
+    const { ledger, setTime } = store
+    const shop = { ...zoneOf(row('shop')), domain: 'shop.example.co.uk' }
+    await setTime(-10 * 86_400_000)
+    await ledger.knownZones.compare(shop, { ageMs: 0, isIgnored: () => false })
+    const send = await begin(ledger, [await enqueue(ledger, requestBy('admin'))])
+    const [id = 0] = send.changeIds
+    const change = { id, status: 'unconfirmed' as const, verified: false }
+    await ledger.endSend(send, { state: 'unknown', found: zoneOf(a, b), unanswered: 1, changes: [change] })
+    await setTime(0)
+
+    expect(await ledger.prune(new Date(Date.now() - 5 * 86_400_000))).toBe(1)
+
+    expect(await ledger.knownZones.find(shop.domain)).toEqual(shop)
+    expect((await ledger.sendsOf(domain)).open).toMatchObject([{ id: send.id, state: 'unknown' }])
+    expect(await countZones(store)).toBe(4)
+  })
+
   test('a list of a hundred changes of full zones is small, and reads no zone', async () => {
     const { ledger, sql: database } = await open()
     const full = (n: number) =>

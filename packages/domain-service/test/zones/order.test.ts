@@ -210,3 +210,26 @@ test('a queued change does not overtake one that pauses after an attempt: the ne
   ])
   expect(service.live()).toContain('home A 192.0.2.12 300 10')
 })
+
+test('a queued change does not overtake one that could not be sent', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ domains: [{ name: 'example.com', hosts: [www] }], clock })
+  const command = 'namecheap.domains.dns.setHosts'
+  // Refused together, then sent one by one: for the first of them there is no call.
+  service.sandbox.fault(
+    { kind: 'error', number: 2011170, command },
+    { kind: 'status', status: 405, command, after: 1, times: 3 },
+  )
+  const older = await setLater(service, '192.0.2.11')
+  const body = { name: 'home', address: '192.0.2.12' }
+  const added = await service.call('POST', `${dns}/hosts/A`, { body, headers: prefer })
+  const newer = added.headers.get('location') ?? ''
+
+  await driveClock(clock, service, delay(clock, 60_000))
+
+  expect([await changeAt(service, older), await changeAt(service, newer)]).toEqual([
+    ['confirmed', undefined],
+    ['confirmed', undefined],
+  ])
+  expect(service.live().filter((row) => row.startsWith('home'))).toHaveLength(2)
+})

@@ -114,6 +114,19 @@ describe('a write whose answer is', () => {
     )
   })
 
+  test('lost and not confirmed leaves no outdated zone in the cache', async () => {
+    await using service = await startZone()
+    await service.call('GET', hosts)
+    service.sandbox.fault({ kind: 'lost', command: setHosts }, { kind: 'html', command: getHosts, after: 1, times: 0 })
+    const { status } = await add(service)
+    service.sandbox.clearFaults()
+
+    const { body } = await service.call('GET', hosts)
+
+    expect(status).toBe(502)
+    expect(body.hosts?.map(({ name }) => name)).toContain('new')
+  })
+
   test('success without any change is not confirmed', async () => {
     await using service = await startZone()
     service.sandbox.fault({ kind: 'ignored', command: setHosts })
