@@ -46,16 +46,16 @@ export interface ParsedRow {
   content: string
 }
 
-/** Cached by row: rows are never mutated, and belong to one domain. */
-export const parseRow = (row: Row, domain: string): ParsedRow => parsedRows.get(row) ?? parse(row, domain)
+/** Cached by row: rows are never mutated. */
+export const parseRow = (row: Row): ParsedRow => parsedRows.get(row) ?? parse(row)
 
 // Apart, since an edit of a full zone looks rows up 20,000 times: a closure for each would cost a fifth of it.
-function parse(row: Row, domain: string): ParsedRow {
+function parse(row: Row): ParsedRow {
   const type = row.type.toUpperCase()
   const { show, canonicalize } = recordTypeOf(type)
   const owner = ownerOf(row.name)
-  // The registrar names an MXE row after the domain itself.
-  const name = owner === '' || (type === 'MXE' && owner === domain) ? '@' : owner
+  // The registrar names an MXE row after the domain.
+  const name = owner === '' || (type === 'MXE' && owner.includes('.')) ? '@' : owner
   const address = show(row.address)
   const ttl = toInteger(row.ttl, defaultTtl)
   const mxPref = type === 'MX' ? toInteger(row.mxPref, defaultMxPref) : undefined
@@ -97,22 +97,30 @@ export type Field = 'name' | 'type' | 'address' | 'ttl' | 'mx_pref'
 
 export type FieldFault = [field: Field, message: string]
 
-/** The row to send for a record, and all faults of its fields; with a fault, the row must not be sent. */
-export function toRow(input: RecordInput, domain: string): { row: Row; faults: FieldFault[] } {
+/** The row to send for a record. */
+export function toRow({ name, address, ttl = defaultTtl, mx_pref, ...input }: RecordInput): Row {
   const type = input.type.toUpperCase()
-  const name = ownerOf(input.name)
-  const rules = recordTypeOf(type)
-  const { ttl = defaultTtl, mx_pref: given } = input
   // Ignored beside other types: every other row carries the registrar's default.
-  const mxPref = (type === 'MX' ? given : undefined) ?? defaultMxPref
-  const row = {
-    name: name || '@',
+  const mxPref = (type === 'MX' ? mx_pref : undefined) ?? defaultMxPref
+  return {
+    name: ownerOf(name) || '@',
     type,
-    address: rules.normalize(input.address),
+    address: recordTypeOf(type).normalize(address),
     ttl: String(ttl),
     mxPref: String(mxPref),
     dynamic: false,
   }
+}
+
+/** The key of the row of a record. */
+export const keyOf = (record: RecordKey) => parseRow(toRow(record)).key
+
+/** All faults in the fields of a record: with one, its row must not be sent. */
+export function faultsOf(input: RecordInput, domain: string): FieldFault[] {
+  const row = toRow(input)
+  const name = ownerOf(input.name)
+  const rules = recordTypeOf(row.type)
+  const [ttl, mxPref] = [Number(row.ttl), Number(row.mxPref)]
   const isKnown = isWritable(row)
   const isMissing = isKnown && (row.address === '' || row.address === '.')
   const owner = row.name === '@' ? domain : `${name}.${domain}`
@@ -124,7 +132,7 @@ export function toRow(input: RecordInput, domain: string): { row: Row; faults: F
     ['mx_pref', mxPref >= 0 && mxPref <= 65_535 ? undefined : 'must be between 0 and 65535'],
     ['name', rules.validateName?.(name)],
   ] as const
-  return { row, faults: checks.flatMap(([field, message]) => (message ? [[field, message]] : [])) }
+  return checks.flatMap(([field, message]) => (message ? [[field, message]] : []))
 }
 
 export function validateName(name: string, domain: string): string | undefined {

@@ -11,9 +11,7 @@ export interface Zone {
 
 /** The records of a zone by name (`@` first), type, address. Cached by zone object. */
 export const toRecords = (zone: Zone): HostRecord[] =>
-  sortedRecords.getOrInsertComputed(zone, ({ rows, domain }) =>
-    rows.map((row) => parseRow(row, domain).record).sort(compareRecords),
-  )
+  sortedRecords.getOrInsertComputed(zone, ({ rows }) => rows.map((row) => parseRow(row).record).sort(compareRecords))
 
 const sortedRecords = new WeakMap<Zone, HostRecord[]>()
 
@@ -27,14 +25,14 @@ export const etagOf = (zone: Zone): string =>
 const etags = new WeakMap<Zone, string>()
 
 /** Multiset difference by content: `rows` without one row for each equal row of `others`. */
-export function subtract(rows: Row[], others: Row[], domain: string): Row[] {
+export function subtract(rows: Row[], others: Row[]): Row[] {
   const counts = new Map<string, number>()
   for (const row of others) {
-    const content = parseRow(row, domain).content
+    const content = parseRow(row).content
     counts.set(content, (counts.get(content) ?? 0) + 1)
   }
   return rows.filter((row) => {
-    const content = parseRow(row, domain).content
+    const content = parseRow(row).content
     const left = counts.get(content) ?? 0
     counts.set(content, left - 1)
     return left <= 0
@@ -42,14 +40,14 @@ export function subtract(rows: Row[], others: Row[], domain: string): Row[] {
 }
 
 /** Whether two lists have the same rows by content, in any order. */
-export const isSameRows = (rows: Row[], others: Row[], domain: string) =>
-  rows.length === others.length && subtract(rows, others, domain).length === 0
+export const isSameRows = (rows: Row[], others: Row[]) =>
+  rows.length === others.length && subtract(rows, others).length === 0
 
 /** The rows that the registrar keeps: of those with one key and one spelling of the address, the first. */
-export function distinctRows(rows: Row[], domain: string): Row[] {
-  const byKey = Map.groupBy(rows, (row) => parseRow(row, domain).key)
+export function distinctRows(rows: Row[]): Row[] {
+  const byKey = Map.groupBy(rows, (row) => parseRow(row).key)
   if (byKey.size === rows.length) return rows
-  const addressOf = (row: Row) => parseRow(row, domain).record.address
+  const addressOf = (row: Row) => parseRow(row).record.address
   return [...byKey.values()].flatMap((same) =>
     same.filter((row, index) => same.findIndex((each) => addressOf(each) === addressOf(row)) === index),
   )
@@ -80,23 +78,21 @@ export interface Delta {
 
 /** Between two zones of one domain. A zone without email type says nothing about it. */
 export const differenceOf = (before: Zone, after: Zone): Delta => ({
-  added: subtract(after.rows, before.rows, before.domain),
-  removed: subtract(before.rows, after.rows, before.domain),
+  added: subtract(after.rows, before.rows),
+  removed: subtract(before.rows, after.rows),
   emailType: after.emailType === before.emailType ? undefined : after.emailType,
 })
 
-export const recordsOf = ({ added, removed }: Pick<Delta, 'added' | 'removed'>, domain: string) => ({
-  added: added.map((row) => parseRow(row, domain).record),
-  removed: removed.map((row) => parseRow(row, domain).record),
+export const recordsOf = ({ added, removed }: Pick<Delta, 'added' | 'removed'>) => ({
+  added: added.map((row) => parseRow(row).record),
+  removed: removed.map((row) => parseRow(row).record),
 })
 
 export const isEmptyDelta = ({ added, removed, emailType }: Delta) =>
   added.length + removed.length === 0 && emailType === undefined
 
-export const isSameDelta = (one: Delta, other: Delta, domain: string) =>
-  isSameRows(one.added, other.added, domain) &&
-  isSameRows(one.removed, other.removed, domain) &&
-  one.emailType === other.emailType
+export const isSameDelta = (one: Delta, other: Delta) =>
+  isSameRows(one.added, other.added) && isSameRows(one.removed, other.removed) && one.emailType === other.emailType
 
 /** The part of a delta that concerns these rows; the email type stays. */
 export const filterDelta = ({ added, removed, emailType }: Delta, isIn: (row: Row) => boolean): Delta => ({
@@ -107,13 +103,12 @@ export const filterDelta = ({ added, removed, emailType }: Delta, isIn: (row: Ro
 
 /** The registrar keeps one row of each key, so an added row takes the place of one that differs in its TTL. */
 export function withDelta(zone: Zone, delta: Delta): Zone {
-  const { domain } = zone
-  const keys = new Set(delta.added.map((row) => parseRow(row, domain).key))
-  const kept = subtract(zone.rows, delta.removed, domain)
+  const keys = new Set(delta.added.map((row) => parseRow(row).key))
+  const kept = subtract(zone.rows, delta.removed)
   return {
     ...zone,
     emailType: delta.emailType ?? zone.emailType,
-    rows: [...kept.filter((row) => !keys.has(parseRow(row, domain).key)), ...delta.added],
+    rows: [...kept.filter((row) => !keys.has(parseRow(row).key)), ...delta.added],
   }
 }
 

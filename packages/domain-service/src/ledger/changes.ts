@@ -129,7 +129,7 @@ export async function storeEffects(
   const nextSlice = slices()
   for (const { id, before, after, warnings, ...delta } of effects) {
     await nextSlice()
-    const { added, removed } = recordsOf(delta, before.domain)
+    const { added, removed } = recordsOf(delta)
     const summary = summarize(added, removed, after.rows.length - added.length)
     const values = [
       ...[zoneDigest(before), zoneDigest(after), before.emailType, after.emailType],

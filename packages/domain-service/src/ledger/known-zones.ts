@@ -181,10 +181,10 @@ export async function recordOwnSend(
   const emptied = zoneOf(send.zone).rows.length === 0
   const done: Delta = {
     added: [
-      ...subtract(sent.added, subtract(sent.added, latest.rows, domain), domain),
+      ...subtract(sent.added, subtract(sent.added, latest.rows)),
       ...latest.rows.filter((each) => emptied && isParking(each, domain)),
     ],
-    removed: subtract(sent.removed, latest.rows, domain),
+    removed: subtract(sent.removed, latest.rows),
     emailType: sent.emailType === latest.emailType ? sent.emailType : undefined,
   }
   const own = withDelta(zoneOf(row.zone), done)
@@ -194,7 +194,7 @@ export async function recordOwnSend(
     return setZone(isAll ? latest : own)
   }
   const touched = await touchedSince(transaction, row, { since: lateSince, except: send.id })
-  const isTouched = (each: Row) => touched.has(touchedKey(each, domain))
+  const isTouched = (each: Row) => touched.has(touchedKey(each))
   const undone = filterDelta(differenceOf(own, latest), isTouched)
   const late = JSON.stringify({ ...JSON.parse(row.touched), [lateWriteKey]: row.now })
   const after = withDelta(own, { ...undone, emailType: undefined })
@@ -207,14 +207,13 @@ export async function recordOwnSend(
  */
 async function isCurrent(transaction: SqlTransaction, found: Delta, row: KnownRow) {
   const { added, removed, emailType } = found
-  const { domain } = row
   const touched = await touchedSince(transaction, row, { since: row.now - recentMs, except: 0 })
-  if ([lateWriteKey, ...keysOf(found, domain)].some((key) => touched.has(key))) return false
-  const possible = await possibleZones(transaction, domain)
+  if ([lateWriteKey, ...keysOf(found)].some((key) => touched.has(key))) return false
+  const possible = await possibleZones(transaction, row.domain)
   return possible.every(
     (zone) =>
-      subtract(added, zone.rows, domain).length === added.length &&
-      subtract(removed, zone.rows, domain).length === 0 &&
+      subtract(added, zone.rows).length === added.length &&
+      subtract(removed, zone.rows).length === 0 &&
       (emailType === undefined || emailType !== zone.emailType),
   )
 }
@@ -232,7 +231,6 @@ async function possibleZones(database: SqlTransaction, domain: string) {
  * differences that a later read has to confirm.
  */
 function settle({ added, removed, emailType }: Delta, row: KnownRow, readAt: number) {
-  const { domain } = row
   const before: typeof pending = JSON.parse(row.pending)
   const pending: Record<string, { first: number; since: number }> = {}
   let [first, since] = [readAt, readAt]
@@ -248,25 +246,25 @@ function settle({ added, removed, emailType }: Delta, row: KnownRow, readAt: num
   }
   const isNew = emailType !== undefined && isSettled(`${emailTypeKey} ${emailType}`)
   const outside: Delta = {
-    added: added.filter((each) => isSettled(`+${parseRow(each, domain).content}`)),
-    removed: removed.filter((each) => isSettled(`-${parseRow(each, domain).content}`)),
+    added: added.filter((each) => isSettled(`+${parseRow(each).content}`)),
+    removed: removed.filter((each) => isSettled(`-${parseRow(each).content}`)),
     emailType: isNew ? emailType : undefined,
   }
   return { outside, first, since, pending }
 }
 
 // Hashed: a record can be long, and many can change in ten minutes.
-const touchedKey = (each: Row, domain: string) => hash('sha256', parseRow(each, domain).key, 'base64url').slice(0, 22)
+const touchedKey = (each: Row) => hash('sha256', parseRow(each).key, 'base64url').slice(0, 22)
 
-const keysOf = ({ added, removed, emailType }: Delta, domain: string) => [
-  ...[...added, ...removed].map((each) => touchedKey(each, domain)),
+const keysOf = ({ added, removed, emailType }: Delta) => [
+  ...[...added, ...removed].map(touchedKey),
   ...(emailType === undefined ? [] : [emailTypeKey]),
 ]
 
 function touch(row: KnownRow, outside: Delta): string {
   const before: Record<string, number> = JSON.parse(row.touched)
   const recent = Object.entries(before).filter(([, at]) => at > row.now - lateMs)
-  const added = keysOf(outside, row.domain).map((key) => [key, row.now])
+  const added = keysOf(outside).map((key) => [key, row.now])
   return JSON.stringify(Object.fromEntries([...recent, ...added]))
 }
 
@@ -283,8 +281,5 @@ async function touchedSince(
   const zoneOf = await getZones(transaction, domain, digests)
   const deltas = own.map(({ base, zone }) => differenceOf(zoneOf(base), zoneOf(zone)))
   const outside = Object.entries<number>(JSON.parse(touched))
-  return new Set([
-    ...deltas.flatMap((each) => keysOf(each, domain)),
-    ...outside.filter(([, at]) => at >= since).map(([key]) => key),
-  ])
+  return new Set([...deltas.flatMap(keysOf), ...outside.filter(([, at]) => at >= since).map(([key]) => key)])
 }

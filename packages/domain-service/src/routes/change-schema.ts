@@ -124,9 +124,9 @@ export function describeChange(change: StoredChange, reader: Reader) {
   }
 }
 
-function describeRecords({ summary, domain }: StoredChange, { zones, caller }: Reader) {
+function describeRecords({ summary }: StoredChange, { zones, caller }: Reader) {
   if (!summary) return null
-  const { added, removed } = zones ? recordsOf(zones, domain) : summary
+  const { added, removed } = zones ? recordsOf(zones) : summary
   return {
     ...(zones ? { kept: summary.kept } : summary),
     added: visibleRecords(added, caller),

@@ -41,7 +41,7 @@ export class Approvals {
     const { effect, reason } = evaluateProposal(request, await readCurrent(domain))
     const { added, removed, emailType } = effect
     const approved = { added, removed, emailType }
-    const isSame = reason === undefined && isSameDelta(approved, zones, domain.name)
+    const isSame = reason === undefined && isSameDelta(approved, zones)
     const approval = isSame ? { by, request: { ...request, approved } } : undefined
     const change = await ledger.proposals.update(id, effect, approval)
     if (!isSame) throw changeOutdated(reason, { proposed: describeEffect(zones), changes: describeEffect(effect) })
@@ -65,7 +65,7 @@ export class Approvals {
 }
 
 const describeEffect = ({ after, emailType, ...delta }: Delta & { after: Zone }) => ({
-  ...recordsOf(delta, after.domain),
+  ...recordsOf(delta),
   kept: after.rows.length - delta.added.length,
   ...(emailType === undefined ? {} : { email_type: emailType }),
 })

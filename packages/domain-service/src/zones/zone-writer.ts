@@ -86,8 +86,7 @@ export class ZoneWriter {
   async #compare(zone: Zone, readAt: number): Promise<void> {
     const { ledger, clock, log, driftIgnore } = this.#options
     const { domain } = zone
-    const isIgnored = (row: Row) =>
-      driftIgnore.some((matches) => matches(domain, parseRow(row, domain).record.name, row.type))
+    const isIgnored = (row: Row) => driftIgnore.some((matches) => matches(domain, parseRow(row).record.name, row.type))
     if (!zone.usesRegistrarDns) return
     try {
       const ageMs = clock.now() - readAt

@@ -1,10 +1,12 @@
 import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type RecordInput, toRow } from '../../src/dns/record.ts'
+import { faultsOf, type RecordInput, toRow } from '../../src/dns/record.ts'
 
-const check = (draft: Partial<RecordInput>) =>
-  toRow({ name: 'www', type: 'A', address: '192.0.2.1', ...draft }, 'example.com')
+const check = (draft: Partial<RecordInput>) => {
+  const input = { name: 'www', type: 'A', address: '192.0.2.1', ...draft }
+  return { row: toRow(input), faults: faultsOf(input, 'example.com') }
+}
 
 const placeOf = (type: string) => (type === 'MXE' ? '@' : 'www')
 
@@ -179,7 +181,7 @@ test.each([
 test('a name that is too long with its domain is refused', () => {
   const domain = `${'d'.repeat(63)}.${'e'.repeat(63)}.${'f'.repeat(63)}.co`
   const faultsOfName = (length: number) =>
-    toRow({ name: 'x'.repeat(length), type: 'A', address: '192.0.2.1' }, domain).faults
+    faultsOf({ name: 'x'.repeat(length), type: 'A', address: '192.0.2.1' }, domain)
 
   expect(domain.length).toBe(194)
   expect(faultsOfName(58)).toEqual([])

@@ -1,15 +1,6 @@
 import { validationFailed } from '@domains-and-files/http'
 import { emailTypeConflict, recordNotFound, revertConflict, tooManyRecords } from '../../errors.ts'
-import {
-  type NamedRrset,
-  ownerOf,
-  parseRow,
-  type RecordInput,
-  type RecordKey,
-  type Row,
-  toRow,
-  validateName,
-} from '../record.ts'
+import { keyOf, type NamedRrset, ownerOf, parseRow, type RecordInput, type Row, validateName } from '../record.ts'
 import { differenceOf, resolveEmailType, subtract, type Zone } from '../zone.ts'
 import {
   type Candidate,
@@ -21,7 +12,6 @@ import {
   newCandidate,
   type Pointer,
   patchCandidate,
-  untouched,
 } from './compose-zone.ts'
 import type {
   BatchEdit,
@@ -68,7 +58,7 @@ function applyBatch(zone: Zone, batch: BatchEdit): Zone {
     const id = ids?.get(row) ?? ''
     if (removed.has(id)) return []
     const change = updates.get(id)
-    if (!change) return untouched(row)
+    if (!change) return { row }
     updates.delete(id) // Of equal rows, which the registrar would collapse, only one is changed.
     const pointer = pointerTo(batch, 'update', change.index)
     return patchCandidate(row, change.patch, zone.domain, (field) => `${pointer}/${field}`)
@@ -84,7 +74,7 @@ const pointerTo = ({ isSingle }: BatchEdit, list: string, index: number) => (isS
 /** The ids of a zone's rows. @throws {HttpError} where the batch names others, or a record twice. */
 function readIds(zone: Zone, batch: BatchEdit): Map<Row, string> {
   const { remove = [], update = [], isSingle } = batch
-  const ids = new Map(zone.rows.map((row) => [row, parseRow(row, zone.domain).record.id]))
+  const ids = new Map(zone.rows.map((row) => [row, parseRow(row).record.id]))
   const known = new Set(ids.values())
   const named = [
     ...remove.map((id, index) => ({ id, path: pointerTo(batch, 'remove', index) })),
@@ -114,10 +104,10 @@ function replaceRecords(zone: Zone, edit: ReplaceEdit): Zone {
   const candidates = records.map((record, index): Candidate => {
     const pointer: Pointer = lines ? () => `/line/${lines[index]}` : (field) => `/hosts/${index}/${field}`
     const row = live[index]
-    return row ? untouched(row, pointer) : newCandidate(record, zone, pointer)
+    return row ? { row, pointer } : newCandidate(record, zone, pointer)
   })
-  const overfull = candidates.find(({ isNew }) => isNew && candidates.length > maxRecords)
-  overfull?.faults.push(tooMany)
+  const isNew = live.indexOf(undefined)
+  if (isNew >= 0 && candidates.length > maxRecords) candidates[isNew]?.faults?.push(tooMany)
   return composeZone(zone, candidates, edit)
 }
 
@@ -127,15 +117,15 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
   const live = matchLive(records, zone)
   const [before, others] = splitRrset(zone, edit)
   // A preference is no part of the key: an MX record that gets another one is there, too.
-  const keysBefore = new Set(before.map((row) => parseRow(row, zone.domain).key))
-  const ttlOf = (record: RecordInput) => (keysBefore.has(keyOf(record, zone.domain)) ? undefined : edit.newTtl)
+  const keysBefore = new Set(before.map((row) => parseRow(row).key))
+  const ttlOf = (record: RecordInput) => (keysBefore.has(keyOf(record)) ? undefined : edit.newTtl)
   const kept = edit.defaultTtl === undefined ? live : before
-  const ttls = kept.flatMap((row) => (row ? parseRow(row, zone.domain).record.ttl : []))
+  const ttls = kept.flatMap((row) => (row ? parseRow(row).record.ttl : []))
   const lowestTtl = ttls.length > 0 ? Math.min(...ttls) : edit.defaultTtl
   const members = records.map((record, index): Candidate => {
     const pointer = () => `/values/${index}`
     const row = live[index]
-    if (row) return untouched(row, pointer)
+    if (row) return { row, pointer }
     const candidate = newCandidate({ ...record, ttl: edit.ttl ?? ttlOf(record) }, zone, rrsetPointer(index), lowestTtl)
     const faults = candidate.faults.map((fault) =>
       isMalformed(record) && fault.path === pointer()
@@ -144,8 +134,8 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
     )
     return { ...candidate, pointer, faults }
   })
-  if (records.some(isMalformed)) throw validationFailed(distinct(members.flatMap(({ faults }) => faults)))
-  return composeZone(zone, [...others.map((row) => untouched(row)), ...members], edit)
+  if (records.some(isMalformed)) throw validationFailed(distinct(members.flatMap(({ faults = [] }) => faults)))
+  return composeZone(zone, [...others.map((row) => ({ row })), ...members], edit)
 }
 
 /** The JSON pointers of the value at that index, and of what the values of an RRset have in common. */
@@ -161,15 +151,16 @@ function removeRrset(zone: Zone, edit: NamedRrset): Zone {
   const [members, others] = splitRrset(zone, edit)
   const message = validateName(ownerOf(edit.name), zone.domain)
   if (message && members.length === 0) throw validationFailed([{ path: '/path/name', message }])
-  const rest = others.map((row) => untouched(row))
-  return composeZone(zone, rest)
+  return composeZone(
+    zone,
+    others.map((row) => ({ row })),
+  )
 }
 
 /** The rows of that RRset, and the others. */
-function splitRrset({ rows, domain }: Zone, { name, type }: NamedRrset): [Row[], Row[]] {
+function splitRrset({ rows }: Zone, { name, type }: NamedRrset): [Row[], Row[]] {
   const owner = ownerOf(name)
-  const isMember = (row: Row) =>
-    parseRow(row, domain).record.name === owner && row.type.toUpperCase() === type.toUpperCase()
+  const isMember = (row: Row) => parseRow(row).record.name === owner && row.type.toUpperCase() === type.toUpperCase()
   return [rows.filter(isMember), rows.filter((row) => !isMember(row))]
 }
 
@@ -185,29 +176,26 @@ function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
   })
 }
 
-const keyOf = (record: RecordKey, domain: string) => parseRow(toRow(record, domain).row, domain).key
-
 // `present` records added where they are missing and `absent` ones removed where they are found.
 function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
   const { present, absent, defaultTtl } = edit
-  const { domain } = zone
   const missing = new Map(
     present.map((record, index) => [
-      keyOf(record, domain),
+      keyOf(record),
       newCandidate(record, zone, (field) => `/present/${index}/${field}`, defaultTtl),
     ]),
   )
   const wanted = new Map(missing)
-  const unwanted = new Set(absent.map((record) => keyOf(record, domain)))
+  const unwanted = new Set(absent.map(keyOf))
   const rest = zone.rows.filter((row) => {
-    const { key, content } = parseRow(row, domain)
+    const { key, content } = parseRow(row)
     const record = wanted.get(key)
     if (!record) return !unwanted.has(key)
-    const isThere = parseRow(record.row, domain).content === content
+    const isThere = parseRow(record.row).content === content
     if (isThere) missing.delete(key)
     return isThere
   })
-  return composeZone(zone, [...rest.map((row) => untouched(row)), ...missing.values()], edit)
+  return composeZone(zone, [...rest.map((row) => ({ row })), ...missing.values()], edit)
 }
 
 // A former zone. The registrar accepted it once, so its records are not validated.
@@ -226,13 +214,12 @@ function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
 
 // The zone without the effect of one change; later changes stay.
 function revertChange(zone: Zone, edit: RevertEdit): Zone {
-  const { domain } = zone
   demandUnchanged(edit.added, zone)
-  const rest = subtract(zone.rows, edit.added, domain)
-  const restored = edit.removed.map((row) => ({ ...untouched(row), isNew: true }))
-  const { error } = findConflicts([...rest.map((row) => untouched(row)), ...restored], domain)
-  if (error) throw revertConflict(error.message)
+  const rest = subtract(zone.rows, edit.added)
   const rows = [...rest, ...edit.removed]
+  const candidates = rows.map((row) => ({ row }))
+  const { error } = findConflicts(candidates, rest)
+  if (error) throw revertConflict(error.message)
   if (rows.length > Math.max(maxRecords, zone.rows.length)) throw tooManyRecords()
   return { ...zone, rows, emailType: revertedEmailType(zone, edit, rows) }
 }
@@ -251,10 +238,10 @@ function revertedEmailType(zone: Zone, edit: RevertEdit, rows: Row[]): string | 
   throw 'conflict' in fallback ? emailTypeConflict(fallback.conflict) : revertConflict(fallback.fault)
 }
 
-function demandUnchanged(rows: Row[], { rows: live, domain }: Zone) {
-  const [first, ...more] = subtract(rows, live, domain)
+function demandUnchanged(rows: Row[], { rows: live }: Zone) {
+  const [first, ...more] = subtract(rows, live)
   if (!first) return
-  const { name, type, address } = parseRow(first, domain).record
+  const { name, type, address } = parseRow(first).record
   const others = more.length > 0 ? ` (and ${more.length} more)` : ''
   throw revertConflict(`${name} ${type} ${address} was changed or removed since${others}`)
 }

@@ -5,8 +5,10 @@ import {
   defaultTtl,
   type Field,
   type FieldFault,
+  faultsOf,
   type HostRecord,
   isWritable,
+  keyOf,
   type ParsedRow,
   parseRow,
   type RecordInput,
@@ -19,51 +21,47 @@ import { isSameRows, resolveEmailType, type Zone } from '../zone.ts'
 /** The JSON pointer of a field in the request. */
 export type Pointer = (field: Field) => string
 
-/** A row of the zone to be. Only new rows are validated. */
+/** A row of the zone to be: a live one, or a new one with its faults. */
 export interface Candidate {
   row: Row
-  isNew: boolean
-  /** Undefined where the request does not name the row. */
-  pointer: Pointer | undefined
-  faults: Fault[]
+  /** Absent where the request does not name the row. */
+  pointer?: Pointer
+  faults?: Fault[]
 }
-
-/** A live row, which the request leaves alone or names as it is. */
-export const untouched = (row: Row, pointer?: Pointer): Candidate => ({ row, isNew: false, pointer, faults: [] })
 
 const toFaults = (faults: FieldFault[], pointer: Pointer): Fault[] =>
   faults.map(([field, message]) => ({ path: pointer(field), message }))
 
 /** A record that the request adds. Clients that know no `ttl` or `mx_pref` do not reset those of an equal live row. */
-export function newCandidate(input: RecordInput, zone: Zone, pointer: Pointer, fallbackTtl = defaultTtl): Candidate {
-  const { row, faults } = toRow(input, zone.domain)
-  const key = parseRow(row, zone.domain).key
-  const live = zone.rows.find((each) => parseRow(each, zone.domain).key === key)
+export function newCandidate(input: RecordInput, zone: Zone, pointer: Pointer, fallbackTtl = defaultTtl) {
+  const row = toRow(input)
+  const { key } = parseRow(row)
+  const live = zone.rows.find((each) => parseRow(each).key === key)
   const ttl = input.ttl === undefined ? (live?.ttl ?? String(fallbackTtl)) : row.ttl
   const mxPref = input.mx_pref === undefined ? (live ?? row).mxPref : row.mxPref
-  return { row: { ...row, ttl, mxPref }, isNew: true, pointer, faults: toFaults(faults, pointer) }
+  return { row: { ...row, ttl, mxPref }, pointer, faults: toFaults(faultsOf(input, zone.domain), pointer) }
 }
 
 /** A live row with a patch applied. Values that the patch leaves alone stay byte for byte, and are not validated. */
 export function patchCandidate(row: Row, patch: RecordPatch, domain: string, pointer: Pointer): Candidate {
-  const before = parseRow(row, domain).record
+  const before = parseRow(row).record
   const after = mergePatch(before, patch)
-  const wanted = toRow(after, domain)
+  const wanted = toRow(after)
   const isChanged = (field: Field) => after[field] !== before[field]
   const next: Row = {
     ...row,
-    ...(isChanged('name') && { name: wanted.row.name }),
-    ...(isChanged('address') && { address: wanted.row.address }),
-    ...(isChanged('ttl') && { ttl: wanted.row.ttl }),
-    ...(isChanged('mx_pref') && { mxPref: wanted.row.mxPref }),
+    ...(isChanged('name') && { name: wanted.name }),
+    ...(isChanged('address') && { address: wanted.address }),
+    ...(isChanged('ttl') && { ttl: wanted.ttl }),
+    ...(isChanged('mx_pref') && { mxPref: wanted.mxPref }),
   }
-  const isNew = parseRow(next, domain).content !== parseRow(row, domain).content
-  const old = toRow(before, domain).faults.map(String)
+  const isNew = parseRow(next).content !== parseRow(row).content
+  const old = faultsOf(before, domain).map(String)
   const faults = [
     ...validateType(before, patch.type),
-    ...wanted.faults.filter((fault) => isChanged(fault[0]) || !old.includes(String(fault))),
+    ...faultsOf(after, domain).filter((fault) => isChanged(fault[0]) || !old.includes(String(fault))),
   ]
-  return { row: isNew ? next : row, isNew, pointer, faults: toFaults(faults, pointer) }
+  return { row: isNew ? next : row, pointer, faults: toFaults(faults, pointer) }
 }
 
 function mergePatch(record: HostRecord, patch: RecordPatch): HostRecord {
@@ -91,24 +89,21 @@ function validateType(record: HostRecord, requested: string | undefined): FieldF
  * mean the same. Each live row is taken once.
  */
 export function matchLive(records: RecordInput[], zone: Zone): (Row | undefined)[] {
-  const { domain } = zone
   const taken = new Set<Row>()
   // The first free row whose TTL and MX preference are as given, or not given.
   const take = (record: RecordInput, rows: Row[] = []) => {
     const found = rows.find((row) => {
-      const { ttl, mx_pref } = parseRow(row, domain).record
+      const { ttl, mx_pref } = parseRow(row).record
       const isSamePref = mx_pref === undefined || (record.mx_pref ?? mx_pref) === mx_pref
       return !taken.has(row) && (record.ttl ?? ttl) === ttl && isSamePref
     })
     if (found) taken.add(found)
     return found
   }
-  const written = Map.groupBy(zone.rows, (row) => textOf(parseRow(row, domain).record))
+  const written = Map.groupBy(zone.rows, (row) => textOf(parseRow(row).record))
   const exact = records.map((record) => take(record, written.get(textOf(record))))
-  const meant = Map.groupBy(zone.rows, (row) => parseRow(row, domain).key)
-  return records.map(
-    (record, index) => exact[index] ?? take(record, meant.get(parseRow(toRow(record, domain).row, domain).key)),
-  )
+  const meant = Map.groupBy(zone.rows, (row) => parseRow(row).key)
+  return records.map((record, index) => exact[index] ?? take(record, meant.get(keyOf(record))))
 }
 
 const textOf = ({ name, type, address }: RecordInput) => JSON.stringify([name, type, address])
@@ -126,9 +121,9 @@ export function composeZone(
   requested: { emailType?: string | undefined } = {},
 ): Zone {
   const rows = candidates.map(({ row }) => row)
-  const conflicts = findConflicts(candidates, zone.domain)
-  const faults = [...candidates.flatMap((each) => each.faults), ...conflicts.faults]
-  const isUnchanged = faults.length === 0 && isSameRows(rows, zone.rows, zone.domain)
+  const conflicts = findConflicts(candidates, zone.rows)
+  const faults = [...candidates.flatMap((each) => each.faults ?? []), ...conflicts.faults]
+  const isUnchanged = faults.length === 0 && isSameRows(rows, zone.rows)
   if (isUnchanged && (requested.emailType ?? zone.emailType) === zone.emailType) return zone
 
   const resolved = resolveEmailType({ requested: requested.emailType, before: zone, rows })
@@ -146,24 +141,25 @@ export const distinct = (faults: Fault[]) => [
 ]
 
 /**
- * Finds new rows that cannot be in one zone with another row.
+ * Finds new rows, beside the `live` ones, that cannot be in one zone with another row.
  * @returns `faults` between records of the request; `error` (409) with a live record that the request does not name.
  */
-export function findConflicts(candidates: Candidate[], domain: string) {
+export function findConflicts(candidates: Candidate[], live: Row[]) {
+  const known = new Set(live)
   const sharing = (partOf: (row: ParsedRow) => string) =>
-    [...Map.groupBy(candidates, ({ row }) => partOf(parseRow(row, domain))).values()].filter(({ length }) => length > 1)
+    [...Map.groupBy(candidates, ({ row }) => partOf(parseRow(row))).values()].filter(({ length }) => length > 1)
   const conflicts = [
-    ...sharing(({ key }) => key).flatMap((same) => pairUp(same, [identical])),
-    ...sharing(({ record }) => record.name).flatMap((named) => pairUp(named, rulesOfName)),
-    ...pairUp(candidates, rulesOfZone),
+    ...sharing(({ key }) => key).flatMap((same) => pairUp(same, [identical], known)),
+    ...sharing(({ record }) => record.name).flatMap((named) => pairUp(named, rulesOfName, known)),
+    ...pairUp(candidates, rulesOfZone, known),
   ]
-  const live = conflicts.find(({ other }) => other.pointer === undefined)
+  const unnamed = conflicts.find(({ other }) => other.pointer === undefined)
   const faults = conflicts.flatMap(({ candidate, other, rule }): Fault[] =>
     candidate.pointer && other.pointer
       ? [{ path: candidate.pointer(rule.field), message: messageOf(rule, other.pointer(rule.field)) }]
       : [],
   )
-  return { faults, error: live && toError(live, domain) }
+  return { faults, error: unnamed && toError(unnamed) }
 }
 
 /** Why two records cannot be in one zone. */
@@ -231,22 +227,22 @@ const rulesOfName = [loneCname, aliasBesideAddress, secondRedirect]
 const rulesOfZone = [secondMxe, mixedMail]
 
 // Pairs each new candidate with the first one that it conflicts with, preferring rows that the request names.
-const pairUp = (candidates: Candidate[], rules: Rule[]): Conflict[] =>
+const pairUp = (candidates: Candidate[], rules: Rule[], known: ReadonlySet<Row>): Conflict[] =>
   rules.flatMap((rule) => {
     const { types, applies = () => true } = rule
     const ruled = candidates.filter(({ row }) => types?.includes(row.type) ?? true)
     return ruled.flatMap((candidate) => {
-      if (!candidate.isNew) return []
+      if (known.has(candidate.row)) return []
       const others = ruled.filter((each) => each !== candidate && applies(candidate.row, each.row))
       const other = others.find(({ pointer }) => pointer !== undefined) ?? others[0]
       return other ? [{ candidate, other, rule }] : []
     })
   })
 
-function toError({ candidate, other, rule }: Conflict, domain: string): HttpError {
-  const live = parseRow(other.row, domain).record
+function toError({ candidate, other, rule }: Conflict): HttpError {
+  const live = parseRow(other.row).record
   if (rule === identical) return recordExists(live)
-  return recordConflict(parseRow(candidate.row, domain).record, live, rule.reason)
+  return recordConflict(parseRow(candidate.row).record, live, rule.reason)
 }
 
 function messageOf({ reason, message }: Rule, pointer: string): string {

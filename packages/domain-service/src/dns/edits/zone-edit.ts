@@ -88,13 +88,13 @@ export interface EnsureEdit {
 export function namedRrsets(zone: Zone, edit: ZoneEdit): NamedRrset[] {
   const { domain } = zone
   const { records = [], remove = [], update = [] } = namedBy(edit)
-  const live = new Map(zone.rows.map((row) => parseRow(row, domain).record).map((record) => [record.id, record]))
+  const live = new Map(zone.rows.map((row) => parseRow(row).record).map((record) => [record.id, record]))
   const old = [...remove, ...update.map(({ id }) => id)].flatMap((id) => live.get(id) ?? [])
   const renamed = update.flatMap(({ id, patch }) => {
     const type = live.get(id)?.type
     return type && patch.name !== undefined ? { name: ownerOf(patch.name), type } : []
   })
-  const wanted = [...records.map((record) => toRow(record, domain).row), ...renamed]
+  const wanted = [...records.map(toRow), ...renamed]
   return [...old, ...wanted.filter(({ name }) => validateName(name, domain) === undefined)].map(({ name, type }) => ({
     name,
     type,

@@ -1,5 +1,5 @@
 import { type Fault, HttpError, validationFailed } from '@domains-and-files/http'
-import { defaultTtl, type HostRecord, type RecordInput, toRow } from '../record.ts'
+import { defaultTtl, faultsOf, type HostRecord, type RecordInput } from '../record.ts'
 import { recordTypeOf } from '../record-types.ts'
 import { toRecords, type Zone } from '../zone.ts'
 import { decodeName, decodeText, type Entry, quoteText, readEntries, type Token } from './tokens.ts'
@@ -55,7 +55,7 @@ class ZoneFileParser {
     const faulty = new Set(this.#faults.map(lineOf))
     records.forEach((record, index) => {
       const line = lines[index] ?? 0
-      const [fault] = faulty.has(line) ? [] : toRow(record, this.#domain).faults
+      const [fault] = faulty.has(line) ? [] : faultsOf(record, this.#domain)
       if (fault) this.#fault(line, fault[1])
     })
     throw validationFailed(this.#faults.sort(byLine))
@@ -205,8 +205,7 @@ export function printZoneFile(zone: Zone): string {
 function printRecord(record: HostRecord, domain: string): string | undefined {
   const rdata = recordTypeOf(record.type).print?.(record)
   if (rdata === undefined) return undefined
-  const { faults } = toRow(record, domain)
-  if (faults.some(([field]) => field !== 'ttl')) return undefined
+  if (faultsOf(record, domain).some(([field]) => field !== 'ttl')) return undefined
   const line = `${record.name}\t${record.ttl}\tIN\t${record.type}\t${rdata}`
   return isFaithful(line, record, domain) ? line : undefined
 }

@@ -16,7 +16,7 @@ import {
 } from '@domains-and-files/registrar-sandbox/protocol'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
-import { defaultMxPref, defaultTtl, parseRow, type Row, toRow } from '../../dns/record.ts'
+import { defaultMxPref, defaultTtl, keyOf, parseRow, type Row } from '../../dns/record.ts'
 import type { Zone } from '../../dns/zone.ts'
 import { domainNotFound } from '../../errors.ts'
 import type { Comparison, GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
@@ -40,8 +40,8 @@ export async function readHosts(params: Params, { caller, zones, givenZones }: D
   const zone = isChanging ? submitted.reduce(withUnfinished, base) : base
   const unlessSame = zone === base ? undefined : knownOf(base, caller)
   if (hasRole(caller, 'editor')) await givenZones.add(to, { zone: knownOf(zone, caller), base: unlessSame })
-  const spellings = spellingsOf(submitted, domain)
-  const hosts = ownRows(zone, caller).map((row) => describeRow(row, domain.name, spellings))
+  const spellings = spellingsOf(submitted)
+  const hosts = ownRows(zone, caller).map((row) => describeRow(row, spellings))
   const attributes = { Domain: domain.name, EmailType: zone.emailType, IsUsingOurDNS: zone.usesRegistrarDns }
   return results.hostsResult(attributes, hosts)
 }
@@ -53,8 +53,8 @@ function withUnfinished(zone: Zone, given: GivenZone, index: number, all: GivenZ
   const lists = all.slice(index + 1)
   const later = { records: lists.flatMap((each) => each.zone.records) }
   try {
-    const { edit } = differenceOf(given.base, given.zone, zone.domain)
-    const { absent } = differenceOf({ records: edit.absent }, later, zone.domain).edit
+    const { edit } = differenceOf(given.base, given.zone)
+    const { absent } = differenceOf({ records: edit.absent }, later).edit
     return applyEdit(zone, { ...edit, absent })
   } catch {
     return zone // The write will be refused.
@@ -65,29 +65,28 @@ function withUnfinished(zone: Zone, given: GivenZone, index: number, all: GivenZ
 const isOwn = (caller: Caller, { name, type }: { name: string; type: string }) =>
   mayReadRrset({ ...caller, readsAll: false }, name, type)
 
-const ownRows = ({ domain, rows }: Zone, caller: Caller) =>
-  rows.filter((row) => isOwn(caller, parseRow(row, domain).record))
+const ownRows = ({ rows }: Zone, caller: Caller) => rows.filter((row) => isOwn(caller, parseRow(row).record))
 
 const knownOf = (zone: Zone, caller: Caller): KnownZone => ({
   emailType: zone.emailType,
   records: ownRows(zone, caller).map((row) => {
-    const { id: _, ...record } = parseRow(row, zone.domain).record
+    const { id: _, ...record } = parseRow(row).record
     return record
   }),
 })
 
 // lego writes the name `_acme-challenge.`, and finds its records to remove by that spelling.
-const spellingsOf = (submitted: GivenZone[], { name }: Domain) =>
+const spellingsOf = (submitted: GivenZone[]) =>
   new Map(
     submitted
       .flatMap(({ zone }) => zone.records.filter(({ spelling }) => spelling !== undefined))
-      .map((record) => [parseRow(toRow(record, name).row, name).key, record.spelling]),
+      .map((record) => [keyOf(record), record.spelling]),
   )
 
-const describeRow = (row: Row, domain: string, spellings: ReturnType<typeof spellingsOf>) => ({
+const describeRow = (row: Row, spellings: ReturnType<typeof spellingsOf>) => ({
   // The registrar's own numbers are not kept; clients do not send them back.
-  hostId: Number.parseInt(parseRow(row, domain).record.id.slice(0, 7), 16) + 1,
-  name: spellings.get(parseRow(row, domain).key) ?? (row.name || '@'),
+  hostId: Number.parseInt(parseRow(row).record.id.slice(0, 7), 16) + 1,
+  name: spellings.get(parseRow(row).key) ?? (row.name || '@'),
   type: row.type,
   address: row.address,
   isDdns: row.dynamic,
@@ -112,7 +111,7 @@ export async function writeHosts(params: Params, context: DoorContext) {
   requireRrsetWrites(caller, submitted.records)
   const { id, used, base, mayRepeat } = await compareWithGiven(domain, submitted, context)
   try {
-    const { edit, indexes } = differenceOf(base, submitted, domain.name)
+    const { edit, indexes } = differenceOf(base, submitted)
     const isChange = edit.present.length + edit.absent.length > 0 || edit.emailType !== undefined
     const numbers = indexes.map((index) => rows[index]?.number ?? 0)
     if (isChange)
@@ -133,8 +132,7 @@ async function compareWithGiven(
   { caller, givenZones, zones }: DoorContext,
 ): Promise<Partial<Comparison> & { id: number; base: KnownZone }> {
   const to = { token: caller.id, domain: domain.name }
-  const choose = (given: GivenZone[]) => chooseGiven(given, submitted, domain.name)
-  const compared = await givenZones.replace(to, submitted, choose)
+  const compared = await givenZones.replace(to, submitted, (given) => chooseGiven(given, submitted))
   if (compared?.isUnclear)
     throw getHostsFirst('A record of this list, which came before without an answer, was removed since')
   if (compared) return compared

@@ -1,5 +1,5 @@
 import type { EnsureEdit } from '../../dns/edits/zone-edit.ts'
-import { parseRow, toRow } from '../../dns/record.ts'
+import { keyOf } from '../../dns/record.ts'
 import type { Comparison, GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
 
 /**
@@ -7,9 +7,9 @@ import type { Comparison, GivenZone, KnownRecord, KnownZone } from '../../ledger
  * share a token cannot be told apart: what one has added, the list of another one must not remove.
  * A list that seems to come again may be that of another process where others read or wrote meanwhile.
  */
-export function chooseGiven(given: GivenZone[], submitted: KnownZone, domain: string): Comparison | undefined {
-  const list = byKey(submitted, domain)
-  const zones = given.map((used) => keyedZoneOf(used, domain))
+export function chooseGiven(given: GivenZone[], submitted: KnownZone): Comparison | undefined {
+  const list = byKey(submitted)
+  const zones = given.map(keyedZoneOf)
   const live = latest(zones)
   const best = findExplanation(zones, { list, live, text: JSON.stringify(submitted) })
   if (!best) return undefined
@@ -21,8 +21,8 @@ export function chooseGiven(given: GivenZone[], submitted: KnownZone, domain: st
   const base =
     zone.used.copies < 0
       ? { emailType: submitted.emailType, records: [...rest.values()] }
-      : certainPart(zone, list, { zones, domain, isGone })
-  const after = withDifference(live, compare(byKey(base, domain), list))
+      : certainPart(zone, list, { zones, isGone })
+  const after = withDifference(live, compare(byKey(base), list))
   const mayRepeat = isRepeat && age > 0
   return {
     used: zone.used,
@@ -74,9 +74,9 @@ interface KeyedZone {
   change: Difference
 }
 
-function keyedZoneOf(used: GivenZone, domain: string): KeyedZone {
-  const keys = byKey(used.zone, domain)
-  return { used, keys, change: compare(used.base ? byKey(used.base, domain) : keys, keys) }
+function keyedZoneOf(used: GivenZone): KeyedZone {
+  const keys = byKey(used.zone)
+  return { used, keys, change: compare(used.base ? byKey(used.base) : keys, keys) }
 }
 
 /** The zone of the newest read, with the changes of the lists since. */
@@ -89,10 +89,10 @@ function latest(zones: KeyedZone[]): Keyed {
 /** Records by key. Of records with one key the registrar keeps the first. */
 type Keyed = ReadonlyMap<string, KnownRecord>
 
-function byKey({ records }: KnownZone, domain: string): Keyed {
+function byKey({ records }: KnownZone): Keyed {
   const keyed = new Map<string, KnownRecord>()
   for (const record of records) {
-    const key = parseRow(toRow(record, domain).row, domain).key
+    const key = keyOf(record)
     if (!keyed.has(key)) keyed.set(key, record)
   }
   return keyed
@@ -121,9 +121,8 @@ const withDifference = (keyed: Keyed, { present, absent }: Difference): Keyed =>
 function certainPart(
   { used: { kind, zone, base }, keys, change }: KeyedZone,
   list: Keyed,
-  context: { zones: KeyedZone[]; domain: string; isGone: (key: string) => boolean },
+  { zones, isGone }: { zones: KeyedZone[]; isGone: (key: string) => boolean },
 ): KnownZone {
-  const { zones, domain, isGone } = context
   const changed = [...change.present.keys(), ...change.absent.keys()]
   if (!base || (isDone(kind) && !changed.some(isGone))) return zone
   const isDoneNow = (key: string) => {
@@ -132,7 +131,7 @@ function certainPart(
     )
     return last && (isDone(last.used.kind) || last.keys.has(key) !== keys.has(key))
   }
-  const certain = new Map([...byKey(base, domain), ...keys])
+  const certain = new Map([...byKey(base), ...keys])
   for (const key of changed) if (isDoneNow(key) && !isGone(key) ? !keys.has(key) : list.has(key)) certain.delete(key)
   const emailType = zone.emailType === base.emailType ? zone.emailType : undefined
   return { emailType, records: [...certain.values()] }
@@ -141,8 +140,8 @@ function certainPart(
 const isDone = (kind: GivenZone['kind']) => kind === 'unanswered' || kind === 'done'
 
 /** The edit that turns `base` into `submitted`, and the indexes of its `present` records in `submitted`. */
-export function differenceOf(base: KnownZone, submitted: KnownZone, domain: string) {
-  const difference = compare(byKey(base, domain), byKey(submitted, domain))
+export function differenceOf(base: KnownZone, submitted: KnownZone) {
+  const difference = compare(byKey(base), byKey(submitted))
   const [present, absent] = [[...difference.present.values()], [...difference.absent.values()]]
   const { emailType, records } = submitted
   const edit: EnsureEdit = {

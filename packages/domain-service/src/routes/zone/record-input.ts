@@ -4,7 +4,7 @@ import { type Domain, readDomain } from '../../dns/domain-name.ts'
 import { rrsetPointer } from '../../dns/edits/apply-edit.ts'
 import { findConflicts, type Pointer } from '../../dns/edits/compose-zone.ts'
 import type { SetRrsetEdit, ZoneEdit } from '../../dns/edits/zone-edit.ts'
-import { type Field, type RecordInput, toRow } from '../../dns/record.ts'
+import { type Field, faultsOf, type RecordInput, toRow } from '../../dns/record.ts'
 import { recordTypes } from '../../dns/record-types.ts'
 import { emailTypes } from '../../dns/zone.ts'
 
@@ -82,17 +82,16 @@ export function editFaults(edit: ZoneEdit, domain: string): Fault[] {
       recordFaults({ name, ttl: ttl ?? undefined }, domain, pointerTo('update', index)),
     ),
     ...added.flatMap(({ given, pointer }) => recordFaults(given, domain, pointer)),
-    ...(isSingle ? [] : conflictsBetween(added, domain)),
+    ...(isSingle ? [] : conflictsBetween(added)),
   ]
 }
 
-function conflictsBetween(added: { given: Given; pointer: Pointer }[], domain: string): Fault[] {
+function conflictsBetween(added: { given: Given; pointer: Pointer }[]): Fault[] {
   const candidates = added.flatMap(({ given: { name, type, address }, pointer }) => {
     if (name === undefined || type === undefined || address === undefined) return []
-    const { row } = toRow({ name, type, address }, domain)
-    return { row, isNew: true, pointer, faults: [] }
+    return { row: toRow({ name, type, address }), pointer }
   })
-  return findConflicts(candidates, domain).faults
+  return findConflicts(candidates, []).faults
 }
 
 /** The faults of an RRset in its name, its TTL and its values; those of MX are left out. */
@@ -134,6 +133,6 @@ const singlePointer: Pointer = (field) => (field === 'type' ? '/path/type' : `/$
 // Checks only the fields that are present.
 function recordFaults(given: Given, domain: string, pointer: Pointer): Fault[] {
   const { name = '_', type = 'TXT', address = '_', ttl, mx_pref } = given
-  const { faults } = toRow({ name, type, address, ttl, mx_pref }, domain)
+  const faults = faultsOf({ name, type, address, ttl, mx_pref }, domain)
   return faults.flatMap(([field, message]) => (given[field] === undefined ? [] : { path: pointer(field), message }))
 }

@@ -79,7 +79,7 @@ export function isSame(found: Zone, wanted: Zone): boolean {
   const { domain } = found
   // The registrar adds its parking records to an empty zone.
   const rows = wanted.rows.length === 0 ? found.rows.filter((row) => !isParking(row, domain)) : found.rows
-  return isSameRows(rows, wanted.rows, domain) && isSameEmailType(found.emailType, wanted.emailType)
+  return isSameRows(rows, wanted.rows) && isSameEmailType(found.emailType, wanted.emailType)
 }
 
 const isSameEmailType = (found: string | undefined, wanted: string | undefined) =>
@@ -87,10 +87,8 @@ const isSameEmailType = (found: string | undefined, wanted: string | undefined) 
 
 /** One sentence for each way in which a zone differs from what was sent. */
 export function describeDifference(found: Zone, wanted: Zone): string {
-  const { domain } = wanted
   const { added, removed } = differenceOf(found, wanted)
-  const missing = describe(added, domain)
-  const unexpected = describe(removed, domain)
+  const [missing, unexpected] = [describe(added), describe(removed)]
   return [
     'The registrar accepted the change, but the zone differs from what was sent',
     missing && `missing: ${missing}`,
@@ -102,9 +100,9 @@ export function describeDifference(found: Zone, wanted: Zone): string {
     .join('. ')
 }
 
-function describe(rows: Row[], domain: string): string {
+function describe(rows: Row[]): string {
   const records = rows.slice(0, 5).map((row) => {
-    const { name, type, address, ttl, mx_pref } = parseRow(row, domain).record
+    const { name, type, address, ttl, mx_pref } = parseRow(row).record
     const pref = mx_pref === undefined ? '' : `, mx_pref ${mx_pref}`
     return `${name} ${type} ${address.slice(0, 80)} (ttl ${ttl}${pref})`
   })

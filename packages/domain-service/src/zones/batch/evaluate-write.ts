@@ -110,7 +110,7 @@ export async function takeSuperseded(
     const isSameFor = ({ error }: EvaluatedWrite, at: number) =>
       (error === undefined) === (without.evaluated[at]?.error === undefined)
     const { rows, emailType } = without.zone
-    const isEqual = emailType === last.emailType && isSameRows(rows, last.rows, last.domain)
+    const isEqual = emailType === last.emailType && isSameRows(rows, last.rows)
     if (!isEqual || !outcomes.every(isSameFor)) continue
     const own = evaluated.find((each) => each.write === write)
     if (own) superseded.set(write, findUndoing(own, evaluated))
@@ -122,14 +122,14 @@ export async function takeSuperseded(
 
 // Whether the final zone has none of the records that the write added.
 const isUndone = ({ added }: EvaluatedWrite, last: Zone) =>
-  added.length > 0 && subtract(added, last.rows, last.domain).length === added.length
+  added.length > 0 && subtract(added, last.rows).length === added.length
 
 /** The later writes that removed what this one added. */
 function findUndoing(each: EvaluatedWrite, evaluated: EvaluatedWrite[]): QueuedChange[] {
-  const { added, before } = each
+  const { added } = each
   return evaluated
     .slice(evaluated.indexOf(each) + 1)
-    .filter(({ removed }) => subtract(added, removed, before.domain).length < added.length)
+    .filter(({ removed }) => subtract(added, removed).length < added.length)
     .map(({ write }) => write)
 }
 
@@ -138,7 +138,7 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
   const { approved, recordLimits } = request
   if (approved) {
     const { effect, reason } = evaluateProposal(request, before)
-    if (reason === undefined && isSameDelta(effect, approved, before.domain)) return effect
+    if (reason === undefined && isSameDelta(effect, approved)) return effect
     throw changeOutdated(reason)
   }
   if (recordLimits) demandNamedWithinLimits(recordLimits, before, request.edit)
@@ -147,14 +147,14 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
   const wanted = applyEdit(before, request.edit)
   const delta = differenceOf(before, wanted)
   if (isEmptyDelta(delta)) return effectOf(before)
-  if (recordLimits) demandWithinLimits(recordLimits, before.domain, delta)
+  if (recordLimits) demandWithinLimits(recordLimits, delta)
   const writable = withoutUnsupported(before, wanted, request)
   // Sent as the registrar keeps them: otherwise the read-back would differ, and a lost row not be in the history.
-  const rows = distinctRows(writable.rows, before.domain)
+  const rows = distinctRows(writable.rows)
   const after = rows === writable.rows ? writable : { ...writable, rows }
   const effect = after === wanted ? delta : differenceOf(before, after)
   if (isEmptyDelta(effect)) return effectOf(before)
-  const twins = after === writable ? [] : subtract(writable.rows, rows, before.domain)
+  const twins = after === writable ? [] : subtract(writable.rows, rows)
   return { before, after, ...effect, warnings: warningsOf(before, after, twins) }
 }
 
@@ -188,8 +188,8 @@ function demandNamedWithinLimits(limits: RecordLimit[], zone: Zone, edit: ZoneEd
 }
 
 // Looks at the effect rather than the edit: every kind of edit is limited alike.
-function demandWithinLimits(limits: RecordLimit[], domain: string, effect: Delta) {
-  const { added, removed } = recordsOf(effect, domain)
+function demandWithinLimits(limits: RecordLimit[], effect: Delta) {
+  const { added, removed } = recordsOf(effect)
   requireWithinRecords(limits, [...added, ...removed])
   if (effect.emailType !== undefined) throw emailTypeForbidden()
 }
@@ -197,7 +197,7 @@ function demandWithinLimits(limits: RecordLimit[], domain: string, effect: Delta
 function withoutUnsupported(before: Zone, wanted: Zone, { force, recordLimits }: ChangeRequest): Zone {
   const lost = [...before.rows, ...wanted.rows].filter((row) => !isWritable(row))
   if (lost.length === 0) return wanted
-  if (!force) throw unsupportedRecords([...new Set(lost)].map((row) => parseRow(row, before.domain).record))
+  if (!force) throw unsupportedRecords([...new Set(lost)].map((row) => parseRow(row).record))
   if (recordLimits) throw forceForbidden()
   return { ...wanted, rows: wanted.rows.filter(isWritable) }
 }
@@ -205,7 +205,7 @@ function withoutUnsupported(before: Zone, wanted: Zone, { force, recordLimits }:
 /** `twins`: rows that are left out, since the registrar would merge them with another one. */
 function warningsOf(before: Zone, after: Zone, twins: Row[]): Warning[] {
   const about = (row: Row, what: string) => {
-    const { name, type, address } = parseRow(row, before.domain).record
+    const { name, type, address } = parseRow(row).record
     return { rrset: { name, type }, text: `${name} ${type} ${address} ${what}` }
   }
   return [
@@ -225,7 +225,7 @@ function warningsOf(before: Zone, after: Zone, twins: Row[]): Warning[] {
 export function resultOf(effect: ChangeEffect, zone = effect.after, verified = true): WriteResult {
   const { before, after, warnings } = effect
   const kept = after.rows.length - effect.added.length
-  return { before, after, zone, ...recordsOf(effect, before.domain), kept, warnings, verified }
+  return { before, after, zone, ...recordsOf(effect), kept, warnings, verified }
 }
 
 /**
@@ -238,14 +238,13 @@ export function findDone(evaluated: EvaluatedWrite[], outcome: WriteOutcome): Ev
   const last = changing.at(-1)?.after
   if (!outcome.error) return changing
   if (outcome.state !== 'closed' || changing.length < 2 || !last) return []
-  const { domain } = last
   const { added: missing, removed: unexpected } = differenceOf(outcome.found, last)
   const added = changing.flatMap((each) => each.added)
   const removed = changing.flatMap((each) => each.removed)
-  const isForeign = subtract(missing, added, domain).length > 0
-  const mangled = subtract(unexpected, removed, domain).length
+  const isForeign = subtract(missing, added).length > 0
+  const mangled = subtract(unexpected, removed).length
   if (isForeign || mangled > missing.length || outcome.found.emailType !== last.emailType) return []
-  const isDisjoint = (rows: Row[], others: Row[]) => subtract(rows, others, domain).length === rows.length
+  const isDisjoint = (rows: Row[], others: Row[]) => subtract(rows, others).length === rows.length
   return changing.filter((each) => isDisjoint(each.added, missing) && isDisjoint(each.removed, unexpected))
 }
 
@@ -255,5 +254,5 @@ export function findOwners(evaluated: EvaluatedWrite[], rows: readonly number[])
   const sent = changing.at(-1)?.after
   const named = rows.flatMap((index) => sent?.rows[index] ?? [])
   if (!sent || named.length === 0) return []
-  return changing.filter(({ added }) => subtract(named, added, sent.domain).length < named.length)
+  return changing.filter(({ added }) => subtract(named, added).length < named.length)
 }

@@ -65,10 +65,7 @@ async function isIn(zone: Zone, id: number, ledger: Ledger): Promise<boolean> {
   const zones = await ledger.zonesOf(id)
   if (!zones) return false
   const { added, removed } = zones
-  return (
-    subtract(added, zone.rows, zone.domain).length === 0 &&
-    subtract(removed, zone.rows, zone.domain).length === removed.length
-  )
+  return subtract(added, zone.rows).length === 0 && subtract(removed, zone.rows).length === removed.length
 }
 
 const confirmed = ({ id, warnings }: StoredChange): ChangeOutcome => ({

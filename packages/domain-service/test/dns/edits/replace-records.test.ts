@@ -56,7 +56,7 @@ test('what GET returned is taken back and changes nothing, also where today’s 
 
       expect(planned.emailType).toBe(emailType)
       expect(planned.rows.length).toBe(rows.length)
-      expect(subtract(planned.rows, rows, live.domain)).toEqual([])
+      expect(subtract(planned.rows, rows)).toEqual([])
       // The very rows, not likenesses of them.
       expect(planned.rows.every((each) => rows.includes(each))).toBe(true)
     }),
@@ -173,7 +173,7 @@ test('what GET returned without ttl and mx_pref is accepted and changes nothing'
 
       expect(after.emailType).toBe(emailType)
       expect(after.rows.length).toBe(rows.length)
-      expect(subtract(after.rows, rows, live.domain)).toEqual([])
+      expect(subtract(after.rows, rows)).toEqual([])
     }),
     { numRuns: 1000 },
   )

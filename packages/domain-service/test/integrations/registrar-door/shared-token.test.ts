@@ -22,7 +22,7 @@ const recordsOf = (records: { name: string; address: string }[]) =>
   records.map(({ name, address }) => `${name} ${address}`)
 
 function merge(live: Iterable<string>, base: KnownZone, list: KnownZone): Set<string> {
-  const { present, absent } = differenceOf(base, list, domain).edit
+  const { present, absent } = differenceOf(base, list).edit
   const left = new Set(recordsOf(absent))
   return new Set([...live, ...recordsOf(present)].filter((each) => !left.has(each)))
 }
@@ -72,7 +72,7 @@ class Door {
   /** @returns undefined where the tool is told to read the zone again. */
   async write(tool: string, read: string[], records: string[]): Promise<Job | undefined> {
     const list = zoneOf(records)
-    const choose = (given: Parameters<typeof chooseGiven>[0]) => chooseGiven(given, list, domain)
+    const choose = (given: Parameters<typeof chooseGiven>[0]) => chooseGiven(given, list)
     const chosen = await this.#given.replace(this.#to, list, choose)
     if (!chosen) throw new Error('nothing was given')
     const { id, base, mayRepeat, isUnclear } = chosen
