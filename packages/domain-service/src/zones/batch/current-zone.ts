@@ -6,7 +6,7 @@ import type { ChangeRequest, DomainSends, LateSend, QueuedChange, RecentSend } f
 // Which of the zones that the registrar shows is the current one, and how zones are compared.
 
 /** Pause before the zone is read again where the answer may be outdated. */
-export const lookAgainMs = 1_000
+const lookAgainMs = 1_000
 
 /** Where a zone is read. */
 interface Reader {
@@ -14,35 +14,43 @@ interface Reader {
   clock: Clock
 }
 
-const maxReads = 4
+interface Seen {
+  zone: Zone
+  /** See `ageOf`. */
+  age: number
+}
+
+/**
+ * Reads a zone until its answer counts, at most `maxReads` times, with pauses while it shows an old zone. The zone that
+ * the newest send left counts at once, one that no recent send explains as soon as the next read repeats it. With
+ * `mayEnd` there are no pauses: a repeated answer of which it is true counts, too.
+ * @returns all answers, oldest first.
+ */
+export async function readUntilCurrent(
+  { reader, recent, maxReads }: { reader: Reader; recent: RecentSend[]; maxReads: number },
+  mayEnd?: (zone: Zone) => boolean,
+): Promise<{ seen: Seen[]; last: Seen }> {
+  for (const seen: Seen[] = []; ; ) {
+    const zone = await reader.read()
+    const isRepeated = seen.slice(-1).some((previous) => isSame(zone, previous.zone))
+    const last = { zone, age: ageOf(zone, recent) }
+    seen.push(last)
+    const counts = last.age === 0 || (isRepeated && (last.age < 0 || mayEnd?.(zone)))
+    if (counts || seen.length === maxReads) return { seen, last }
+    if (last.age > 0 && !mayEnd) await delay(reader.clock, lookAgainMs)
+  }
+}
 
 /**
  * The zone to base a write on; every such zone is read here. The registrar's answer may be outdated, and a write based on
- * it would undo the write before. So after our own sends an answer counts at once only if it is the zone that the newest
- * of them left. The zone before a send counts after four reads, with pauses, that show nothing newer. A zone that no
- * recent send explains counts as soon as the next read repeats it.
+ * it would undo the write before. The zone before a send counts after four reads that show nothing newer.
  */
 export async function readCurrent(
   reader: Reader,
   { recent, late }: Pick<DomainSends, 'recent' | 'late'>,
 ): Promise<Zone> {
-  const seen: Seen[] = []
-  for (let reads = 1; ; reads++) {
-    const zone = await reader.read()
-    if (recent.length === 0) return zone
-    const age = ageOf(zone, recent)
-    if (age === 0) return zone
-    const previous = seen.at(-1)
-    seen.push({ zone, age })
-    if (age === -1 && previous && isSame(zone, previous.zone)) return zone
-    if (reads === maxReads) return choose(seen, late)
-    if (age > 0) await delay(reader.clock, lookAgainMs)
-  }
-}
-
-interface Seen {
-  zone: Zone
-  age: number
+  const { seen, last } = await readUntilCurrent({ reader, recent, maxReads: recent.length === 0 ? 1 : 4 })
+  return last.age === 0 ? last.zone : choose(seen, late)
 }
 
 // The newest zone: older ones are outdated answers. Exception: an old zone that a late write has left is current; if that

@@ -1,12 +1,12 @@
-import { type Clock, delay, HttpError } from '@domains-and-files/http'
+import { type Clock, HttpError } from '@domains-and-files/http'
 import type { CallSlot, ReserveOptions } from '../../budget/call-windows.ts'
 import type { Domain } from '../../dns/domain-name.ts'
-import { etagOf, type Zone } from '../../dns/zone.ts'
+import type { Zone } from '../../dns/zone.ts'
 import { writeNotConfirmed, zoneKeepsChanging } from '../../errors.ts'
 import type { DomainSends, SendOutcome } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
 import type { ZoneDependencies } from '../zone-dependencies.ts'
-import { ageOf, describeDifference, isSame, lookAgainMs, readCurrent } from './current-zone.ts'
+import { describeDifference, isSame, readCurrent, readUntilCurrent } from './current-zone.ts'
 
 /**
  * How a write ended, as the ledger records it. `refused`: `rows` are the indexes of the rows that the registrar names,
@@ -171,7 +171,7 @@ export class RegistrarZone implements Disposable {
     // Stands for no send, or one without an answer: the zone may well be as it was.
     const base = { base: before, zone: before, isDone: true }
     const zone = await readCurrent(this, { ...sends, recent: [base, ...sends.recent] })
-    return isBase(zone, write) ? undefined : zone
+    return isSame(zone, before) ? undefined : zone
   }
 
   // The registrar has carried out writes that it reported as refused, or as too many.
@@ -180,9 +180,9 @@ export class RegistrarZone implements Disposable {
     const refused = { state: 'refused' as const, error: failure, rows: failure.rowIndexes }
     try {
       const zone = await this.read()
-      const isDone = isSame(zone, after) && !isSame(zone, before)
-      if (isDone) return written(zone, after)
-      return { ...refused, shown: isBase(zone, write) ? before : undefined }
+      const isUnchanged = isSame(zone, before)
+      if (!isUnchanged && isSame(zone, after)) return written(zone, after)
+      return { ...refused, shown: isUnchanged ? before : undefined }
     } catch (cause) {
       if (cause instanceof CallFailed && isRefusal(cause)) return { ...refused, shown: undefined }
       return notReadBack(write, { failure, cause })
@@ -195,30 +195,17 @@ export class RegistrarZone implements Disposable {
   ): Promise<Ending | 'unchanged'> {
     const { before, after, sends } = write
     const recent = [{ base: before, zone: after, isDone: !failure }, ...sends.recent]
-    let previous: Zone | undefined
-    for (let reads = 1; ; reads++) {
-      let zone: Zone
-      try {
-        zone = await this.read()
-      } catch (cause) {
-        return notReadBack(write, { failure, cause })
-      }
-      const age = ageOf(zone, recent)
-      if (age === 0) return written(zone, after)
-      const isRepeated = previous !== undefined && isSame(zone, previous)
-      previous = zone
-      const isOld = isSame(zone, before)
-      if (isOld && mayResend && isRepeated) return 'unchanged'
-      if (reads < maxReads && !(age < 0 && isRepeated)) {
-        // The zone before this send may be an outdated answer. Any other zone has to be read twice.
-        if (age > 0 && !mayResend) await delay(this.clock, lookAgainMs)
-        continue
-      }
-      if (isSame(zone, after)) return written(zone, after)
-      if (isOld && failure) return 'unchanged'
+    const isBefore = (zone: Zone) => isSame(zone, before)
+    try {
+      const { last } = await readUntilCurrent({ reader: this, recent, maxReads }, mayResend ? isBefore : undefined)
+      const { zone, age } = last
+      if (age === 0 || isSame(zone, after)) return written(zone, after)
+      if (failure && isBefore(zone)) return 'unchanged'
       const error = writeNotConfirmed(describeDifference(zone, after))
       // Accepted, and perhaps still to be shown: a later read resolves it.
       return { state: age > 0 ? 'unknown' : 'closed', found: zone, error }
+    } catch (cause) {
+      return notReadBack(write, { failure, cause })
     }
   }
 }
@@ -242,12 +229,6 @@ function endUnsent({ error, retry }: Unsent, { unanswered, after }: Write & { un
   if (isSame(zone, after)) return { ...written(zone, after), unanswered: 0 }
   const problem = writeNotConfirmed(describeDifference(zone, after))
   return { state: 'closed', error: problem, found: zone, unanswered }
-}
-
-/** Whether this is the zone that the write is based on. */
-function isBase(zone: Zone, { before }: Write): boolean {
-  const known = zone.emailType === undefined ? { ...zone, emailType: before.emailType } : zone
-  return etagOf(known) === etagOf(before)
 }
 
 const written = (zone: Zone, after: Zone) => ({
