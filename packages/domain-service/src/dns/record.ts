@@ -112,8 +112,11 @@ export function toRow({ name, address, ttl = defaultTtl, mx_pref, ...input }: Re
   }
 }
 
-/** The key of the row of a record. */
-export const keyOf = (record: RecordKey) => parseRow(toRow(record)).key
+/** The key of a record. One of type MXE that a client names after the domain is none of the zone: it must be at `@`. */
+export function keyOf(input: RecordKey): string {
+  const { name, type, address } = toRow(input)
+  return `${name} ${type} ${recordTypeOf(type).canonicalize(address)}`
+}
 
 /** All faults in the fields of a record: with one, its row must not be sent. */
 export function faultsOf(input: RecordInput, domain: string): FieldFault[] {

@@ -43,6 +43,9 @@ export function subtract(rows: Row[], others: Row[]): Row[] {
 export const isSameRows = (rows: Row[], others: Row[]) =>
   rows.length === others.length && subtract(rows, others).length === 0
 
+/** Whether two lists have no row in common, by content. */
+export const isDisjoint = (rows: Row[], others: Row[]) => subtract(rows, others).length === rows.length
+
 /** The rows that the registrar keeps: of those with one key and one spelling of the address, the first. */
 export function distinctRows(rows: Row[]): Row[] {
   const byKey = Map.groupBy(rows, (row) => parseRow(row).key)
@@ -83,9 +86,11 @@ export const differenceOf = (before: Zone, after: Zone): Delta => ({
   emailType: after.emailType === before.emailType ? undefined : after.emailType,
 })
 
-export const recordsOf = ({ added, removed }: Pick<Delta, 'added' | 'removed'>) => ({
+/** What a change adds to a zone and removes from it, as records, and how many rows it keeps. */
+export const changesOf = ({ added, removed, after }: Delta & { after: Zone }) => ({
   added: added.map((row) => parseRow(row).record),
   removed: removed.map((row) => parseRow(row).record),
+  kept: after.rows.length - added.length,
 })
 
 export const isEmptyDelta = ({ added, removed, emailType }: Delta) =>
@@ -93,6 +98,10 @@ export const isEmptyDelta = ({ added, removed, emailType }: Delta) =>
 
 export const isSameDelta = (one: Delta, other: Delta) =>
   isSameRows(one.added, other.added) && isSameRows(one.removed, other.removed) && one.emailType === other.emailType
+
+/** Whether a zone has what a delta adds, and nothing of what it removes. */
+export const hasDelta = ({ rows }: Zone, { added, removed }: Pick<Delta, 'added' | 'removed'>) =>
+  subtract(added, rows).length === 0 && isDisjoint(removed, rows)
 
 /** The part of a delta that concerns these rows; the email type stays. */
 export const filterDelta = ({ added, removed, emailType }: Delta, isIn: (row: Row) => boolean): Delta => ({

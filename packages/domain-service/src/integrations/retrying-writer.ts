@@ -4,10 +4,9 @@ import type { FastifyRequest } from 'fastify'
 import type { Domain } from '../dns/domain-name.ts'
 import { applyEdit } from '../dns/edits/apply-edit.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
-import type { HostRecord } from '../dns/record.ts'
-import { etagOf, type Zone } from '../dns/zone.ts'
+import { changesOf, etagOf, type Zone } from '../dns/zone.ts'
 import { registrarBusy } from '../errors.ts'
-import { type ChangeRequest, fromStoredProblem } from '../ledger/ledger.ts'
+import { type ChangeRequest, type ChangeSummary, fromStoredProblem } from '../ledger/ledger.ts'
 import { visibleError } from '../routes/zone/zone-schema.ts'
 import type { Dependencies } from '../storage.ts'
 import { requestOf } from '../zones/write-queue.ts'
@@ -40,12 +39,7 @@ export interface IntegrationDependencies extends Dependencies {
   writer: RetryingWriter
 }
 
-interface Effect {
-  added: HostRecord[]
-  removed: HostRecord[]
-}
-
-const nothing: Effect = { added: [], removed: [] }
+const nothing: ChangeSummary = { added: [], removed: [], kept: 0 }
 
 /** ACME clients and routers give up after 30 s. */
 export const maxWaitMs = 25_000
@@ -71,7 +65,7 @@ export class RetryingWriter {
    * @returns what it changed.
    * @throws {HttpError} 503 registrar_busy with Retry-After while the write goes on.
    */
-  async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
+  async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<ChangeSummary> {
     const write = writeOf(domain, edit, context)
     return this.#inTime(context, (isLate) => this.#carryOut(domain, write, isLate))
   }
@@ -80,7 +74,7 @@ export class RetryingWriter {
    * As `write`, but without a call where a cached zone shows that nothing would change, so that repeats are free. Not
    * while a change is pending, which could undo it.
    */
-  async writeUnlessDone(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
+  async writeUnlessDone(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<ChangeSummary> {
     const { zones } = this.#options
     const write = writeOf(domain, edit, context)
     return this.#inTime(context, async (isLate) => {
@@ -91,7 +85,7 @@ export class RetryingWriter {
     })
   }
 
-  async #inTime(context: WriteContext, carryOut: (isLate: () => boolean) => Promise<Effect>) {
+  async #inTime(context: WriteContext, carryOut: (isLate: () => boolean) => Promise<ChangeSummary>) {
     const { clock } = this.#options
     const { startedAt = clock.now() } = context
     const leftMs = Math.max(0, startedAt + (context.maxWaitMs ?? maxWaitMs) - clock.now())
@@ -108,14 +102,14 @@ export class RetryingWriter {
     throw registrarBusy(retryAfterSeconds)
   }
 
-  async #carryOut(domain: Domain, write: ChangeRequest, isLate: () => boolean): Promise<Effect> {
+  async #carryOut(domain: Domain, write: ChangeRequest, isLate: () => boolean): Promise<ChangeSummary> {
     const queued = await this.#findQueued(domain, write)
     if (queued !== undefined) {
       await this.#options.zones.queue.retryNow(queued)
       return this.#awaitQueued(queued, isLate)
     }
     try {
-      return await this.#options.zones.queue.write(domain, write)
+      return changesOf(await this.#options.zones.queue.write(domain, write))
     } catch (error) {
       if (!isUnsent(error)) throw error
       return this.#awaitQueued(await this.#queue(domain, write), isLate)
@@ -141,7 +135,7 @@ export class RetryingWriter {
     return id
   }
 
-  async #awaitQueued(id: number, isLate: () => boolean): Promise<Effect> {
+  async #awaitQueued(id: number, isLate: () => boolean): Promise<ChangeSummary> {
     const { ledger, clock } = this.#options
     while (!isLate()) {
       const change = await ledger.find(id)

@@ -2,7 +2,7 @@ import { appendEvents } from '@domains-and-files/events'
 import { slices } from '@domains-and-files/http'
 import { join, list, name, now, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { HostRecord } from '../dns/record.ts'
-import { differenceOf, recordsOf, type Zone } from '../dns/zone.ts'
+import { changesOf, differenceOf, type Zone } from '../dns/zone.ts'
 import { idempotencyKeyReused, tooManyChanges } from '../errors.ts'
 import {
   type ChangeEffect,
@@ -127,13 +127,12 @@ export async function storeEffects(
   if (effects.length === 0) return []
   const rows: Statement[] = []
   const nextSlice = slices()
-  for (const { id, before, after, warnings, ...delta } of effects) {
+  for (const effect of effects) {
     await nextSlice()
-    const { added, removed } = recordsOf(delta)
-    const summary = summarize(added, removed, after.rows.length - added.length)
+    const { id, before, after, warnings } = effect
     const values = [
       ...[zoneDigest(before), zoneDigest(after), before.emailType, after.emailType],
-      ...[JSON.stringify(warnings), JSON.stringify(summary)],
+      ...[JSON.stringify(warnings), JSON.stringify(summarize(effect))],
     ]
     rows.push(sql`(cast(${id} as bigint), ${join(values)})`)
   }
@@ -225,7 +224,8 @@ async function replaceZones(
 const maxLength = 4_096
 
 /** Bounds what one change contributes to a list: the records beyond `maxLength` are only counted. */
-function summarize(added: HostRecord[], removed: HostRecord[], kept: number): ChangeSummary {
+function summarize(effect: ChangeEffect): ChangeSummary {
+  const { added, removed, kept } = changesOf(effect)
   const shown = { added: fitting(added), removed: fitting(removed), kept }
   const omitted = { added: added.length - shown.added.length, removed: removed.length - shown.removed.length }
   return omitted.added + omitted.removed === 0 ? shown : { ...shown, omitted }

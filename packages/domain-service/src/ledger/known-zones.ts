@@ -13,6 +13,7 @@ import {
   type Delta,
   differenceOf,
   filterDelta,
+  hasDelta,
   isEmptyDelta,
   isParking,
   subtract,
@@ -209,13 +210,9 @@ async function isCurrent(transaction: SqlTransaction, found: Delta, row: KnownRo
   const { added, removed, emailType } = found
   const touched = await touchedSince(transaction, row, { since: row.now - recentMs, except: 0 })
   if ([lateWriteKey, ...keysOf(found)].some((key) => touched.has(key))) return false
+  const undone = { added: removed, removed: added }
   const possible = await possibleZones(transaction, row.domain)
-  return possible.every(
-    (zone) =>
-      subtract(added, zone.rows).length === added.length &&
-      subtract(removed, zone.rows).length === 0 &&
-      (emailType === undefined || emailType !== zone.emailType),
-  )
+  return possible.every((zone) => hasDelta(zone, undone) && (emailType === undefined || emailType !== zone.emailType))
 }
 
 /** The zones of sends that the registrar may have carried out, or may still carry out. */

@@ -2,10 +2,10 @@ import type { Rights } from '@domains-and-files/auth'
 import { Problem, problemOf } from '@domains-and-files/http'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { etagOf, recordsOf } from '../dns/zone.ts'
+import { changesOf, etagOf } from '../dns/zone.ts'
 import { type ChangeZones, changeStatuses, fromStoredProblem, type StoredChange } from '../ledger/ledger.ts'
 import { change } from './openapi-examples.ts'
-import { Changes, visibleDetail, visibleRecords, visibleWarnings } from './zone/zone-schema.ts'
+import { Changes, visibleChanges, visibleDetail, visibleWarnings } from './zone/zone-schema.ts'
 
 const ChangeSummary = Changes.extend({
   omitted: z
@@ -126,12 +126,7 @@ export function describeChange(change: StoredChange, reader: Reader) {
 
 function describeRecords({ summary }: StoredChange, { zones, caller }: Reader) {
   if (!summary) return null
-  const { added, removed } = zones ? recordsOf(zones) : summary
-  return {
-    ...(zones ? { kept: summary.kept } : summary),
-    added: visibleRecords(added, caller),
-    removed: visibleRecords(removed, caller),
-  }
+  return visibleChanges(zones ? { ...changesOf(zones), kept: summary.kept } : summary, caller)
 }
 
 /** Tells when to look again at a change that has not ended: a batch takes seconds, and waits for the registrar's limits. */

@@ -1,7 +1,7 @@
 import type { Domain } from '../dns/domain-name.ts'
-import { type Delta, isSameDelta, recordsOf, type Zone } from '../dns/zone.ts'
+import { changesOf, isSameDelta } from '../dns/zone.ts'
 import { changeNotFound, changeOutdated } from '../errors.ts'
-import type { ChangeRequest } from '../ledger/ledger.ts'
+import type { ChangeRequest, ChangeZones } from '../ledger/ledger.ts'
 import { evaluateProposal, evaluateWrite } from './batch/evaluate-write.ts'
 import type { ZoneDependencies } from './zone-dependencies.ts'
 
@@ -64,8 +64,7 @@ export class Approvals {
   }
 }
 
-const describeEffect = ({ after, emailType, ...delta }: Delta & { after: Zone }) => ({
-  ...recordsOf(delta),
-  kept: after.rows.length - delta.added.length,
-  ...(emailType === undefined ? {} : { email_type: emailType }),
+const describeEffect = (effect: ChangeZones) => ({
+  ...changesOf(effect),
+  ...(effect.emailType === undefined ? {} : { email_type: effect.emailType }),
 })

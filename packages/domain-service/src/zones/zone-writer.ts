@@ -6,7 +6,7 @@ import type { ChangeRequest } from '../ledger/ledger.ts'
 import { type Cached, ResponseCache } from '../registrar/client.ts'
 import { Approvals } from './approvals.ts'
 import { readCurrent } from './batch/current-zone.ts'
-import { evaluateWrite, resultOf, type WriteResult } from './batch/evaluate-write.ts'
+import { evaluateWrite, type WriteResult } from './batch/evaluate-write.ts'
 import { WriteQueue } from './write-queue.ts'
 import type { ZoneDependencies } from './zone-dependencies.ts'
 import { type RecordPattern, ZoneChecks } from './zone-watch.ts'
@@ -101,7 +101,8 @@ export class ZoneWriter {
 
   /** What a change would do; only reads. */
   async preview(domain: Domain, request: ChangeRequest): Promise<WriteResult> {
-    return resultOf(evaluateWrite(request, await this.#readCurrent(domain)))
+    const effect = evaluateWrite(request, await this.#readCurrent(domain))
+    return { ...effect, zone: effect.after, verified: true }
   }
 
   /** The zone as a write would find it now. */

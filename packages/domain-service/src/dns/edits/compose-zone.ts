@@ -35,7 +35,7 @@ const toFaults = (faults: FieldFault[], pointer: Pointer): Fault[] =>
 /** A record that the request adds. Clients that know no `ttl` or `mx_pref` do not reset those of an equal live row. */
 export function newCandidate(input: RecordInput, zone: Zone, pointer: Pointer, fallbackTtl = defaultTtl) {
   const row = toRow(input)
-  const { key } = parseRow(row)
+  const key = keyOf(input)
   const live = zone.rows.find((each) => parseRow(each).key === key)
   const ttl = input.ttl === undefined ? (live?.ttl ?? String(fallbackTtl)) : row.ttl
   const mxPref = input.mx_pref === undefined ? (live ?? row).mxPref : row.mxPref

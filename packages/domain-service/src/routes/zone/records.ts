@@ -3,7 +3,7 @@ import { type App, eachAnswer, operations } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { describeAddresses, recordTypes } from '../../dns/record-types.ts'
-import { toRecords } from '../../dns/zone.ts'
+import { changesOf, toRecords } from '../../dns/zone.ts'
 import { recordExists, recordNotFound } from '../../errors.ts'
 import type { Dependencies } from '../../storage.ts'
 import * as examples from '../openapi-examples.ts'
@@ -98,7 +98,7 @@ function patchOf({ params, body }: RequestOf<typeof routes.patchRecord>): ZoneEd
 export function registerRecordRoutes(app: App, { zones }: Dependencies) {
   app.post(path, takingRecords(routes.addRecord, additionOf), async (request, reply) => {
     return writeZone(request, reply, { zones, edit: additionOf(request) }, (result, answering) => {
-      const [record] = result.added
+      const [record] = changesOf(result).added
       if (!record) throw new Error('the added record is missing from the result')
       reply.code(201).header('location', pathOf(request.params, record.id))
       return describePart(record, result, answering)
@@ -116,7 +116,7 @@ export function registerRecordRoutes(app: App, { zones }: Dependencies) {
     const { record: id } = request.params
     return writeZone(request, reply, { zones, edit: patchOf(request) }, (result, answering) => {
       // A patch that changes nothing adds nothing. A later write of the batch may have removed the record.
-      const patched = result.added[0] ?? toRecords(result.after).find((each) => each.id === id)
+      const patched = changesOf(result).added[0] ?? toRecords(result.after).find((each) => each.id === id)
       if (!patched) throw new Error('the patched record is missing from the result')
       if (patched.id !== id) reply.header('location', pathOf(request.params, patched.id))
       return describePart(patched, result, answering)

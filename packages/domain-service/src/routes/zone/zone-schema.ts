@@ -3,8 +3,8 @@ import { HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { NamedRrset } from '../../dns/record.ts'
 import { recordTypes } from '../../dns/record-types.ts'
-import { emailTypes, toRecords, type Zone } from '../../dns/zone.ts'
-import type { Warning } from '../../ledger/ledger.ts'
+import { changesOf, emailTypes, toRecords, type Zone } from '../../dns/zone.ts'
+import type { ChangeSummary, Warning } from '../../ledger/ledger.ts'
 import type { WriteResult } from '../../zones/batch/evaluate-write.ts'
 import { domain, record } from '../openapi-examples.ts'
 
@@ -100,11 +100,7 @@ export interface Answering {
 /** The zone after a write, and what changed, without the records that the caller may not read. */
 export const describeWrite = (result: WriteResult, answering: Answering) => ({
   ...describePart(describeZone(result.zone, answering.caller), result, answering),
-  changes: {
-    added: visibleRecords(result.added, answering.caller),
-    removed: visibleRecords(result.removed, answering.caller),
-    kept: result.kept,
-  },
+  changes: visibleChanges(changesOf(result), answering.caller),
   warnings: visibleWarnings(result.warnings, answering.caller),
 })
 
@@ -126,6 +122,12 @@ const isRecordLimited = ({ records, readsAll }: Rights) => records !== undefined
 
 export const visibleRecords = <Named extends NamedRrset>(records: Named[], caller: Rights): Named[] =>
   isRecordLimited(caller) ? records.filter(({ name, type }) => mayReadRrset(caller, name, type)) : records
+
+export const visibleChanges = <Summary extends ChangeSummary>(changes: Summary, caller: Rights): Summary => ({
+  ...changes,
+  added: visibleRecords(changes.added, caller),
+  removed: visibleRecords(changes.removed, caller),
+})
 
 /** The texts of warnings, without those about records that the caller may not read. */
 export const visibleWarnings = (warnings: Warning[], caller: Rights): string[] =>

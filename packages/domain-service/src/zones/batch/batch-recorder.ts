@@ -14,7 +14,7 @@ import {
   toStoredProblem,
 } from '../../ledger/ledger.ts'
 import type { ZoneDependencies } from '../zone-dependencies.ts'
-import { isChange, resultOf, type WriteResult } from './evaluate-write.ts'
+import { isChange, type WriteResult } from './evaluate-write.ts'
 import type { WriteOutcome } from './registrar-zone.ts'
 
 /** How a write ends: what the ledger records, and what its client gets. */
@@ -96,7 +96,7 @@ export class BatchRecorder {
   async #answer(ends: WriteEnd[], isRecorded: boolean): Promise<void> {
     const { queue, log } = this.#options
     const nextSlice = slices()
-    for (const { write, status, isUnsent, error, done, verified, warnings } of ends) {
+    for (const { write, status, isUnsent, error, done, verified = true, warnings } of ends) {
       await nextSlice() // Each answer may have 400 KB.
       if (status === 'queued' || status === 'refused') this.undone.add(write)
       if (!done) {
@@ -105,7 +105,8 @@ export class BatchRecorder {
       }
       const told = [...(warnings ?? done.each.warnings)]
       if (!isRecorded && !isUnsent) told.push(notRecorded)
-      const answer = resultOf({ ...done.each, warnings: told }, done.zone, verified)
+      const { each, zone = each.after } = done
+      const answer = { ...each, warnings: told, zone, verified }
       if (!isUnsent) log.info(factsOf(write, answer), 'zone written')
       queue.resolve(write, answer)
     }
@@ -208,5 +209,6 @@ export async function readResult(ledger: Ledger, id: number): Promise<WriteResul
     throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
   const zones = await ledger.zonesOf(id)
   if (!zones) throw new Error(`change ${id} has no zones`)
-  return resultOf({ ...zones, warnings: change.warnings }, zones.found, change.verified === 1)
+  const { found = zones.after } = zones
+  return { ...zones, warnings: change.warnings, zone: found, verified: change.verified === 1 }
 }

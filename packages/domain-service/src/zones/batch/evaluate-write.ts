@@ -2,17 +2,17 @@ import { allowsDomain, type Caller, hasRole, type RecordLimit, requireWithinReco
 import { HttpError, includesTag, readIfMatch, slices } from '@domains-and-files/http'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { namedRrsets, type ZoneEdit } from '../../dns/edits/zone-edit.ts'
-import { type HostRecord, isWritable, parseRow, type Row } from '../../dns/record.ts'
+import { isWritable, parseRow, type Row } from '../../dns/record.ts'
 import {
   type Delta,
   differenceOf,
   distinctRows,
   etagOf,
   findRrset,
+  isDisjoint,
   isEmptyDelta,
   isSameDelta,
   isSameRows,
-  recordsOf,
   subtract,
   type Zone,
 } from '../../dns/zone.ts'
@@ -37,16 +37,9 @@ import {
 import type { WriteOutcome } from './registrar-zone.ts'
 
 /** What a client gets for its write. */
-export interface WriteResult {
-  before: Zone
-  /** As this change leaves the zone; later ones of its batch may follow. */
-  after: Zone
-  /** The zone that was read back. */
+export interface WriteResult extends ChangeEffect {
+  /** The zone that was read back: later writes of its batch may have changed it, too. */
   zone: Zone
-  added: HostRecord[]
-  removed: HostRecord[]
-  kept: number
-  warnings: Warning[]
   /** False: the registrar reported success, but the zone could not be read back yet. */
   verified: boolean
 }
@@ -121,15 +114,14 @@ export async function takeSuperseded(
 }
 
 // Whether the final zone has none of the records that the write added.
-const isUndone = ({ added }: EvaluatedWrite, last: Zone) =>
-  added.length > 0 && subtract(added, last.rows).length === added.length
+const isUndone = ({ added }: EvaluatedWrite, last: Zone) => added.length > 0 && isDisjoint(added, last.rows)
 
 /** The later writes that removed what this one added. */
 function findUndoing(each: EvaluatedWrite, evaluated: EvaluatedWrite[]): QueuedChange[] {
   const { added } = each
   return evaluated
     .slice(evaluated.indexOf(each) + 1)
-    .filter(({ removed }) => subtract(added, removed).length < added.length)
+    .filter(({ removed }) => !isDisjoint(added, removed))
     .map(({ write }) => write)
 }
 
@@ -189,8 +181,11 @@ function demandNamedWithinLimits(limits: RecordLimit[], zone: Zone, edit: ZoneEd
 
 // Looks at the effect rather than the edit: every kind of edit is limited alike.
 function demandWithinLimits(limits: RecordLimit[], effect: Delta) {
-  const { added, removed } = recordsOf(effect)
-  requireWithinRecords(limits, [...added, ...removed])
+  const changed = [...effect.added, ...effect.removed]
+  requireWithinRecords(
+    limits,
+    changed.map((row) => parseRow(row).record),
+  )
   if (effect.emailType !== undefined) throw emailTypeForbidden()
 }
 
@@ -221,13 +216,6 @@ function warningsOf(before: Zone, after: Zone, twins: Row[]): Warning[] {
   ]
 }
 
-/** The result of a write whose batch ended with this zone. */
-export function resultOf(effect: ChangeEffect, zone = effect.after, verified = true): WriteResult {
-  const { before, after, warnings } = effect
-  const kept = after.rows.length - effect.added.length
-  return { before, after, zone, ...recordsOf(effect), kept, warnings, verified }
-}
-
 /**
  * The writes of a batch that are done. If the zone read back differs from the zone of several writes, a write is done
  * whose own records are as requested, provided that only records of other writes differ. If any difference belongs to no
@@ -244,7 +232,6 @@ export function findDone(evaluated: EvaluatedWrite[], outcome: WriteOutcome): Ev
   const isForeign = subtract(missing, added).length > 0
   const mangled = subtract(unexpected, removed).length
   if (isForeign || mangled > missing.length || outcome.found.emailType !== last.emailType) return []
-  const isDisjoint = (rows: Row[], others: Row[]) => subtract(rows, others).length === rows.length
   return changing.filter((each) => isDisjoint(each.added, missing) && isDisjoint(each.removed, unexpected))
 }
 
@@ -254,5 +241,5 @@ export function findOwners(evaluated: EvaluatedWrite[], rows: readonly number[])
   const sent = changing.at(-1)?.after
   const named = rows.flatMap((index) => sent?.rows[index] ?? [])
   if (!sent || named.length === 0) return []
-  return changing.filter(({ added }) => subtract(named, added).length < named.length)
+  return changing.filter(({ added }) => !isDisjoint(named, added))
 }

@@ -1,4 +1,4 @@
-import { subtract, type Zone } from '../../dns/zone.ts'
+import { hasDelta, type Zone } from '../../dns/zone.ts'
 import { writeNotConfirmed } from '../../errors.ts'
 import {
   type ChangeOutcome,
@@ -63,9 +63,7 @@ async function outcomeOf(
 // Looks at the change's own records only: other tools may have changed others since.
 async function isIn(zone: Zone, id: number, ledger: Ledger): Promise<boolean> {
   const zones = await ledger.zonesOf(id)
-  if (!zones) return false
-  const { added, removed } = zones
-  return subtract(added, zone.rows).length === 0 && subtract(removed, zone.rows).length === removed.length
+  return zones !== undefined && hasDelta(zone, zones)
 }
 
 const confirmed = ({ id, warnings }: StoredChange): ChangeOutcome => ({
