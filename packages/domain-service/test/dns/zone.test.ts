@@ -1,6 +1,46 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { resolveEmailType } from '../../src/dns/zone.ts'
-import { row, www } from '../support/zones.ts'
+import { parseRow, type Row } from '../../src/dns/record.ts'
+import {
+  changesOf,
+  differenceOf,
+  distinctRows,
+  hasDelta,
+  isDisjoint,
+  isSameRows,
+  resolveEmailType,
+  subtract,
+  withDelta,
+} from '../../src/dns/zone.ts'
+import { oddRows, row, www, zone } from '../support/zones.ts'
+
+/** One row of each key, as the registrar keeps them. */
+const keyed = (rows: Row[]) => [...new Map(rows.map((each) => [parseRow(each).key, each])).values()]
+
+test('the difference of two zones leads from one to the other, and is all that differs', () => {
+  const property = fc.property(oddRows, oddRows, oddRows, (shared, one, other) => {
+    const [before, after] = [zone(keyed([...shared, ...one])), zone(keyed([...shared, ...other]))]
+    const delta = differenceOf(before, after)
+
+    expect(isSameRows(withDelta(before, delta).rows, after.rows)).toBe(true)
+    expect(hasDelta(after, delta)).toBe(true)
+    expect(hasDelta(before, { added: delta.removed, removed: delta.added })).toBe(true)
+    expect(isDisjoint(delta.added, before.rows) && isDisjoint(before.rows, delta.added)).toBe(true)
+    expect(changesOf({ ...delta, after }).kept).toBe(before.rows.length - delta.removed.length)
+  })
+  fc.assert(property, { numRuns: 50 })
+})
+
+test('what is subtracted from rows and what is left are together the rows, in any order', () => {
+  const property = fc.property(oddRows, oddRows, (rows, others) => {
+    const left = subtract(rows, others)
+
+    expect(isSameRows([...left, ...subtract(rows, left)], rows)).toBe(true)
+    expect(isSameRows(rows.toReversed(), rows)).toBe(true)
+    expect(isSameRows(distinctRows([...rows, ...rows]), distinctRows(rows))).toBe(true)
+  })
+  fc.assert(property, { numRuns: 50 })
+})
 
 const mx = row('@', 'MX', 'mx.example.net.')
 const mxe = row('@', 'MXE', '192.0.2.7')
