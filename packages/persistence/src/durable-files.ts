@@ -31,10 +31,13 @@ export async function createDirectory(directory: string): Promise<void> {
 
 const isDirectory = async (path: string) => (await stat(path, { throwIfNoEntry: false }))?.isDirectory() ?? false
 
+/** The bytes of a file, also as they come. */
+type Content = Buffer | string | AsyncIterable<Buffer>
+
 /** Writes a new private file (0600); durable once its directory is fsynced. */
-export async function writeNew(file: string, bytes: Buffer | string): Promise<void> {
+export async function writeNew(file: string, content: Content): Promise<void> {
   await using handle = await open(file, 'wx', 0o600)
-  await handle.writeFile(bytes)
+  await handle.writeFile(content)
   await handle.sync()
 }
 
@@ -77,7 +80,7 @@ export function ignoreMissing(error: NodeJS.ErrnoException): undefined {
 }
 
 /** Creates or replaces a private file atomically and durably. As root, it belongs to the owner of `before` or its folder. */
-export async function replaceFile(file: string, content: Buffer | string, before?: string) {
+export async function replaceFile(file: string, content: Content, before?: string) {
   const temporary = `${file}.${randomUUID()}.tmp`
   try {
     await writeNew(temporary, content)

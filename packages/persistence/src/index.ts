@@ -6,7 +6,6 @@ export {
   type BackupBlobs,
   insertRows,
   type PrivateFiles,
-  type ReadableBlob,
   type Row,
   type SqlTable,
   writeRows,
@@ -18,6 +17,16 @@ export { announceBackup, BackupWatch, lockDataDir, openDataDir } from './data-di
 export { createDirectory, ensurePrivateFile, fsyncDirectory, updateFile } from './durable-files.ts'
 export * from './errors.ts'
 export { type CommandLine, type Progress, runMaintenance } from './maintenance-command.ts'
+export {
+  type BlobRef,
+  findFault,
+  type OpenBlob,
+  openBlobFile,
+  openBytes,
+  piecesOf,
+  stampOf,
+  verifiedPieces,
+} from './open-blob.ts'
 export type { PostgresOptions } from './postgres/connections.ts'
 export { Postgres } from './postgres/postgres.ts'
 export * from './sql/sql.ts'

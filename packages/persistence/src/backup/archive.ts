@@ -1,3 +1,4 @@
+import type { BlobRef, OpenBlob } from '../open-blob.ts'
 import { dialect, join, name, type Sql, type SqlTransaction, type Statement, sql } from '../sql/sql.ts'
 
 /** The columns of a row by name: text, integers, null and Buffers. */
@@ -6,18 +7,6 @@ export type Row = Record<string, unknown>
 export interface Table {
   name: string
   rows: () => AsyncIterable<Row[]>
-}
-
-/** A blob opened for reading. */
-export interface ReadableBlob extends AsyncDisposable {
-  readonly size: number
-  /** Reads `length` bytes from `start`, or fewer at the end. */
-  read(start: number, length: number): Promise<Buffer>
-}
-
-export interface BlobRef {
-  digest: string
-  size: number
 }
 
 /** Name of the table that lists the blobs of a backup: one `BlobRef` per row, sorted by digest. Not restored. */
@@ -39,14 +28,14 @@ export interface BackupSource extends AsyncDisposable {
   /** Calls `rows`, then `blobs`. Prevents deletion of the snapshot's blobs meanwhile. */
   read(work: {
     rows: (tables: Table[], files: PrivateFiles) => Promise<void>
-    blobs: (open: (digest: string) => Promise<ReadableBlob | undefined>) => Promise<void>
+    blobs: (open: (digest: string) => Promise<OpenBlob | undefined>) => Promise<void>
   }): Promise<void>
 }
 
 /** The blobs of a backup, for its restore. */
 export interface BackupBlobs {
   /** A blob to read; undefined, and reported as damaged, if the repository lacks it. */
-  open: (ref: BlobRef) => Promise<ReadableBlob | undefined>
+  open: (ref: BlobRef) => Promise<OpenBlob | undefined>
   onDamage: (damage: Damage) => void
   onBlob: (blob: { size: number }) => void
 }

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreMissing } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
+import type { OpenBlob } from '../open-blob.ts'
 import type { Connection } from '../postgres/connections.ts'
 import { refuseUnfinished } from '../postgres/migrate-postgres.ts'
 import type { Postgres } from '../postgres/postgres.ts'
@@ -12,7 +13,6 @@ import {
   type BackupSource,
   identityOf,
   type PrivateFiles,
-  type ReadableBlob,
   type Row,
   readTables,
   type SqlTable,
@@ -51,7 +51,7 @@ export interface ArchivedStores extends AsyncDisposable {
   /** Adds rows of a table of the service. Idempotent: existing rows stay unchanged. */
   write: (table: string, rows: Row[], blobs: BackupBlobs) => Promise<void>
   /** A blob, of a database as of its snapshot. No blob of the snapshot is deleted while the stores are open. */
-  openBlob?: (digest: string, snapshot?: SqlTransaction) => Promise<ReadableBlob | undefined>
+  openBlob?: (digest: string, snapshot?: SqlTransaction) => Promise<OpenBlob | undefined>
 }
 
 export type DatabaseStores = ArchivedStores & { database: Postgres }

@@ -1,8 +1,9 @@
-import { createHash, hash } from 'node:crypto'
+import { buffer } from 'node:stream/consumers'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import { DataDirError, unreadable } from '../errors.ts'
 import type { Progress } from '../maintenance-command.ts'
-import { allEnded, type BackupSource, type BlobRef, type Damage, type ReadableBlob, type Row } from './archive.ts'
+import { BlobFault, type BlobRef, findFault, type OpenBlob, verifiedPieces } from '../open-blob.ts'
+import { allEnded, type BackupSource, type Damage, type Row } from './archive.ts'
 import { maxSmallBytes, type Repository, type SmallBlob } from './repository.ts'
 import { Snapshot } from './snapshot.ts'
 
@@ -48,7 +49,7 @@ export async function backUp(job: BackupJob): Promise<BackupResult> {
 
 interface Copying {
   job: BackupJob
-  open: (digest: string) => Promise<ReadableBlob | undefined>
+  open: (digest: string) => Promise<OpenBlob | undefined>
   damages: DamageList
 }
 
@@ -61,7 +62,7 @@ async function copyLacking(copying: Copying, refs: BlobRef[]): Promise<void> {
     const group = refs.slice(at, at + concurrentCopies)
     await allEnded(
       group.map(async (ref) => {
-        if ((await findFault(repository, ref, verify)) === undefined) return
+        if ((await findStoredFault(repository, ref, verify)) === undefined) return
         copied.push(ref)
         const found = await copyOne(copying, ref)
         if (typeof found === 'object') small.push(found)
@@ -72,34 +73,37 @@ async function copyLacking(copying: Copying, refs: BlobRef[]): Promise<void> {
   }
   repository.addSmall(small) // One fsync for all.
   for (const ref of verify ? copied : []) {
-    const fault = await findFault(repository, ref, true)
+    const fault = await findStoredFault(repository, ref, true)
     if (fault) copying.damages.add({ digest: ref.digest, fault })
   }
 }
 
 /** Stores a large blob, or returns a small one for a batch. Returns a text if the blob is damaged: the fault. */
-async function copyOne(
-  { job: { repository, signal }, open }: Copying,
-  ref: BlobRef,
-): Promise<string | SmallBlob | undefined> {
+async function copyOne(copying: Copying, ref: BlobRef): Promise<string | SmallBlob | undefined> {
   const { digest, size } = ref
-  let fault: string | undefined
-  const noteFault = (error: unknown): undefined => {
-    // Affects all blobs (such as an unreachable store), so abort.
-    if (error instanceof DataDirError) throw error
-    fault = unreadable(error)
+  try {
+    const pieces = readSource(copying, ref)
+    if (size <= maxSmallBytes) return { digest, bytes: await buffer(pieces) }
+    await copying.job.repository.addLarge(digest, pieces)
+    return undefined
+  } catch (error) {
+    if (error instanceof BlobFault) return error.fault
+    throw error
   }
-  await using blob = await open(digest).catch(noteFault)
-  if (!blob) return fault ?? 'is missing'
-  if (blob.size !== size) return `has ${blob.size} bytes instead of ${size}`
-  const read: ReadableBlob['read'] = async (...range) => (await blob.read(...range).catch(noteFault)) ?? Buffer.alloc(0)
-  if (size > maxSmallBytes) {
-    if (await repository.addLarge(ref, read, signal)) return undefined
-  } else {
-    const bytes = await read(0, size)
-    if (hash('sha256', bytes) === digest) return { digest, bytes }
+}
+
+/** @throws {BlobFault}, or an error that affects all blobs, such as an unreachable store. */
+async function* readSource({ job: { signal }, open }: Copying, ref: BlobRef): AsyncGenerator<Buffer> {
+  try {
+    await using blob = await open(ref.digest)
+    for await (const piece of verifiedPieces(blob, ref)) {
+      signal.throwIfAborted()
+      yield piece
+    }
+  } catch (error) {
+    if (signal.aborted || error instanceof DataDirError || error instanceof BlobFault) throw error
+    throw new BlobFault(ref.digest, unreadable(error))
   }
-  return fault ?? 'has been altered'
 }
 
 // Enough to overlap the latency of disks and stores; each copy buffers 1 MiB.
@@ -164,15 +168,15 @@ export class DamageList {
 }
 
 /** The fault of a blob in the repository, or undefined. `verify` reads all its bytes. */
-export async function findFault(repository: Repository, ref: BlobRef, verify: boolean): Promise<string | undefined> {
+export async function findStoredFault(
+  repository: Repository,
+  ref: BlobRef,
+  verify: boolean,
+): Promise<string | undefined> {
   try {
     if (!verify && repository.has(ref)) return undefined
     await using blob = await repository.open(ref)
-    if (!blob) return 'is missing'
-    if (blob.size !== ref.size) return `has ${blob.size} bytes instead of ${ref.size}`
-    const hash = createHash('sha256')
-    for (let at = 0; at < blob.size; at += chunkBytes) hash.update(await blob.read(at, chunkBytes))
-    return hash.digest('hex') === ref.digest ? undefined : 'has been altered'
+    return await findFault(blob, ref)
   } catch (error) {
     return unreadable(error)
   }
@@ -192,7 +196,7 @@ export async function verifySnapshot(job: Job & { snapshot: Snapshot }): Promise
   for await (const refs of snapshot.blobs()) {
     signal.throwIfAborted()
     for (const ref of refs) {
-      const fault = damages.has(ref.digest) ? undefined : await findFault(repository, ref, verify)
+      const fault = damages.has(ref.digest) ? undefined : await findStoredFault(repository, ref, verify)
       if (fault) damages.add({ digest: ref.digest, fault })
       progress.blob(ref)
     }
@@ -200,5 +204,3 @@ export async function verifySnapshot(job: Job & { snapshot: Snapshot }): Promise
   }
   return damages
 }
-
-const chunkBytes = 1_048_576

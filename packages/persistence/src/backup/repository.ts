@@ -1,13 +1,12 @@
-import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
-import { open, readdir, rename, rm } from 'node:fs/promises'
+import { readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import { hold } from '../data-dir-lock.ts'
-import { createDirectory, fsyncDirectory, ignoreMissing } from '../durable-files.ts'
+import { createDirectory, ignoreMissing, replaceFile } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
+import { type BlobRef, type OpenBlob, openBlobFile, openBytes } from '../open-blob.ts'
 import { openFile } from '../sql/sqlite-files.ts'
-import type { BlobRef, ReadableBlob } from './archive.ts'
 import { Snapshot, snapshotFolder } from './snapshot.ts'
 
 /**
@@ -96,23 +95,12 @@ export class Repository implements Disposable {
     return this.#sizeOf.get(Buffer.from(digest, 'hex')) === size
   }
 
-  async open({ digest, size }: BlobRef): Promise<ReadableBlob | undefined> {
+  async open({ digest, size }: BlobRef): Promise<OpenBlob | undefined> {
     if (size <= maxSmallBytes) {
       const bytes = this.#find.get(Buffer.from(digest, 'hex'))
       return bytes && openBytes(bytes)
     }
-    const handle = await open(this.#fileOf(digest), 'r').catch(ignoreMissing)
-    if (!handle) return undefined
-    const found = await handle.stat()
-    return {
-      size: found.size,
-      async read(start, length) {
-        const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, found.size - start)))
-        const { bytesRead } = await handle.read(bytes, 0, bytes.length, start)
-        return bytes.subarray(0, bytesRead)
-      },
-      [Symbol.asyncDispose]: () => handle.close(),
-    }
+    return openBlobFile(this.#fileOf(digest))
   }
 
   /** Stores small blobs durably, and replaces existing ones. */
@@ -123,32 +111,11 @@ export class Repository implements Disposable {
     if (blobs.length > 0) insertAll.immediate()
   }
 
-  /** Copies a large blob durably, and replaces an existing one. False if the bytes do not match the digest. */
-  async addLarge({ digest, size }: BlobRef, read: ReadableBlob['read'], signal: AbortSignal): Promise<boolean> {
+  /** Stores a large blob durably, and replaces an existing one. @throws what `pieces` throw. */
+  async addLarge(digest: string, pieces: AsyncIterable<Buffer>): Promise<void> {
     const file = this.#fileOf(digest)
-    const partial = `${file}.${randomUUID()}`
     await createDirectory(dirname(file))
-    const hash = createHash('sha256')
-    try {
-      {
-        await using handle = await open(partial, 'wx', 0o600)
-        for (let at = 0; at < size; ) {
-          signal.throwIfAborted()
-          const chunk = await read(at, chunkBytes)
-          if (chunk.length === 0) break
-          hash.update(chunk)
-          await handle.appendFile(chunk)
-          at += chunk.length
-        }
-        await handle.sync()
-      }
-      if (hash.digest('hex') !== digest) return false
-      await rename(partial, file)
-      await fsyncDirectory(dirname(file))
-      return true
-    } finally {
-      await rm(partial, { force: true })
-    }
+    await replaceFile(file, pieces)
   }
 
   /** Removes blobs that no finished backup refers to. @returns their number. */
@@ -219,7 +186,6 @@ export interface SmallBlob {
 /** Blobs up to this many bytes are rows, since a file for each would cost an fsync for each. */
 export const maxSmallBytes = 32_768
 
-const chunkBytes = 1_048_576
 const ownNames = ['snapshots', 'blobs', 'blobs.sqlite', 'blobs.sqlite-journal', 'lock']
 
 // `discard` may remove the whole folder, so it must contain nothing else.
@@ -235,9 +201,3 @@ const schema = `pragma journal_mode = delete; pragma synchronous = full; pragma 
   create table if not exists blobs (id integer primary key, digest blob not null unique, bytes blob not null) strict`
 
 const isPartial = (name: string) => name.endsWith('.partial')
-
-const openBytes = (bytes: Buffer): ReadableBlob => ({
-  size: bytes.length,
-  read: async (start, length) => bytes.subarray(start, start + length),
-  [Symbol.asyncDispose]: async () => undefined,
-})

@@ -8,7 +8,8 @@ import { createZstdCompress, createZstdDecompress } from 'node:zlib'
 import { z } from 'zod'
 import { fsyncDirectory, writeNew } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
-import { type BlobRef, blobTable, type PrivateFiles, type Row, type Table, verifiedName } from './archive.ts'
+import type { BlobRef } from '../open-blob.ts'
+import { blobTable, type PrivateFiles, type Row, type Table, verifiedName } from './archive.ts'
 
 const Digest = z.string().regex(/^[0-9a-f]{64}$/)
 const Name = z.string().regex(/^[a-z._-]+$/)

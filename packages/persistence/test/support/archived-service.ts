@@ -5,14 +5,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { onTestFinished } from 'vitest'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
-import {
-  type BackupSource,
-  type BlobRef,
-  type ReadableBlob,
-  type Row,
-  readTables,
-  writeRows,
-} from '../../src/backup/archive.ts'
+import { type BackupSource, type Row, readTables, writeRows } from '../../src/backup/archive.ts'
 import type { ArchivedAccounts, ArchivedService } from '../../src/backup/archived-service.ts'
 import { backUp } from '../../src/backup/backup.ts'
 import { Repository } from '../../src/backup/repository.ts'
@@ -30,6 +23,7 @@ import {
   strict,
 } from '../../src/index.ts'
 import { Progress } from '../../src/maintenance-command.ts'
+import { type BlobRef, type OpenBlob, openBytes } from '../../src/open-blob.ts'
 
 // A service of the test's own: items in one table, files that name blobs in another, and blobs in memory.
 const schema = 'sample'
@@ -76,12 +70,6 @@ export interface SampleStore {
   users: string[]
   source: BackupSource
 }
-
-const openBytes = (content: Buffer): ReadableBlob => ({
-  size: content.length,
-  read: async (start, length) => content.subarray(start, start + length),
-  [Symbol.asyncDispose]: async () => undefined,
-})
 
 function storeOf(database: Sql): SampleStore {
   const blobs = new Map<string, Buffer>()
@@ -199,7 +187,7 @@ export async function runRestore(
   options: JobOptions = {},
 ) {
   const targetOf = (into: Sql) => ({
-    async write(table: string, rows: Row[], backup: { open: (ref: BlobRef) => Promise<ReadableBlob | undefined> }) {
+    async write(table: string, rows: Row[], backup: { open: (ref: BlobRef) => Promise<OpenBlob | undefined> }) {
       onRows?.(table, rows.length)
       if (table === 'files') {
         for (const row of rows) {

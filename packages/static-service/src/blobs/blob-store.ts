@@ -1,6 +1,7 @@
+import type { OpenBlob } from '@domains-and-files/persistence'
 import type { CompressedCoding, ContentCoding } from '../rfc9110/content-codings.ts'
 import type { StagedBlob } from './staging-file.ts'
-import type { ContentHash, OpenBlob, VerifiedContents } from './stored-blob.ts'
+import type { ContentHash, VerifiedContents } from './stored-blob.ts'
 
 /**
  * Blobs by SHA-256 digest, each stored once, with their compressed forms. A blob exists while a file refers to it.

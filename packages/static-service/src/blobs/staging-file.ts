@@ -1,10 +1,10 @@
 import { hash as hashOnce } from 'node:crypto'
 import { type FileHandle, open, readFile, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { fsyncDirectory } from '@domains-and-files/persistence'
+import { type BlobRef, fsyncDirectory } from '@domains-and-files/persistence'
 import { BytesLost } from '../errors.ts'
 import { headLength } from '../files/media-type.ts'
-import { blobMode, ContentHash, maxSmallBytes, type StoredBlob } from './stored-blob.ts'
+import { blobMode, ContentHash, maxSmallBytes } from './stored-blob.ts'
 
 /** The memory that the arriving blobs of a store hold. */
 export class StagingMemory {
@@ -225,7 +225,7 @@ interface StagedBlobOptions extends Pick<StagingFileOptions, 'file' | 'memory'> 
    * Makes a blob durable under its digest and leases it until the returned function is called with whether a file has
    * referred to it since. `from`: the bytes of a small one, or the flushed file of another.
    */
-  store: (blob: StoredBlob, from: Uint8Array | string) => Promise<(isReferenced: boolean) => void>
+  store: (blob: BlobRef, from: Uint8Array | string) => Promise<(isReferenced: boolean) => void>
 }
 
 /**
@@ -259,7 +259,7 @@ export class StagedBlob extends StagingFile implements AsyncDisposable {
    * before a file can refer to it.
    * @throws {HttpError} `insufficient_storage` when the disk is full.
    */
-  async keep(): Promise<StoredBlob> {
+  async keep(): Promise<BlobRef> {
     const { store, isFlushed } = this.#options
     const { size, hash } = this
     const isSmall = size <= maxSmallBytes

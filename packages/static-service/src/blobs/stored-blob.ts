@@ -1,6 +1,7 @@
 import { createHash, hash as hashOnce } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
+import { type BlobRef, findFault, type OpenBlob, piecesOf } from '@domains-and-files/persistence'
 import { headLength } from '../files/media-type.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
 
@@ -15,33 +16,6 @@ export const blobPathOf = (digest: string, form: ContentCoding = 'identity') =>
 export const blobMode = 0o640
 
 export const folderMode = 0o750
-
-/** A stored blob: its SHA-256 digest in hex, and its size in bytes. */
-export interface StoredBlob {
-  digest: string
-  size: number
-}
-
-/** A blob opened for reading. Its bytes stay until this is disposed of, once, even if its files are deleted. */
-export interface OpenBlob extends AsyncDisposable {
-  readonly size: number
-  /** Identifies the file or object as it is now; undefined for bytes that are in memory. */
-  readonly stamp: string | undefined
-  /** Announces sequential reads of these bytes: an object store fetches them in one request. */
-  expect?(start: number, end: number): void
-  /** Reads up to `length` bytes, fewer at the end of the blob; into the given buffer, if any. */
-  read(start: number, length: number, into?: Buffer): Promise<Buffer>
-}
-
-export const openBytes = (bytes: Buffer): OpenBlob => ({
-  size: bytes.length,
-  stamp: undefined,
-  read: async (start, length, into) => {
-    const slice = bytes.subarray(start, start + length)
-    return into ? into.subarray(0, slice.copy(into)) : slice
-  },
-  [Symbol.asyncDispose]: async () => undefined,
-})
 
 /** SHA-256 of an arriving blob, and its first bytes, from which a media type can be detected. */
 export class ContentHash {
@@ -69,14 +43,9 @@ export class ContentHash {
 /** The hash of all bytes, read in pieces. */
 export async function hashBlob(blob: OpenBlob): Promise<ContentHash> {
   const hash = new ContentHash()
-  blob.expect?.(0, blob.size)
-  for (let at = 0; at < blob.size; at += chunkBytes) {
-    hash.update(await blob.read(at, Math.min(chunkBytes, blob.size - at)))
-  }
+  for await (const piece of piecesOf(blob)) hash.update(piece)
   return hash
 }
-
-const chunkBytes = 1_048_576
 
 /**
  * SHA-256 digest of decoded bytes; undefined if they cannot be decoded. Decodes in the thread pool, to at most `size`
@@ -125,7 +94,7 @@ export class Verifier {
   }
 
   /** Whether a blob, or its compressed form, matches the digest and size of the blob. */
-  async verify(blob: OpenBlob, expected: StoredBlob, coding: ContentCoding): Promise<boolean> {
+  async verify(blob: OpenBlob, expected: BlobRef, coding: ContentCoding): Promise<boolean> {
     const { digest } = expected
     const { stamp } = blob
     if (stamp === undefined) return matches(blob, expected, coding)
@@ -139,7 +108,7 @@ export class Verifier {
   }
 }
 
-async function matches(blob: OpenBlob, { digest, size }: StoredBlob, coding: ContentCoding) {
-  if (coding === 'identity') return (await hashBlob(blob)).digest === digest
-  return (await hashBytes(await blob.read(0, blob.size), coding, size)) === digest
+async function matches(blob: OpenBlob, ref: BlobRef, coding: ContentCoding) {
+  if (coding === 'identity') return (await findFault(blob, ref)) === undefined
+  return (await hashBytes(await blob.read(0, blob.size), coding, ref.size)) === ref.digest
 }

@@ -1,5 +1,12 @@
-import { join, name, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import type { StoredBlob } from '../blobs/stored-blob.ts'
+import {
+  type BlobRef,
+  join,
+  name,
+  type Sql,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
 import type { Category } from '../files/media-type.ts'
 import { keptPath } from './changes/past-rows.ts'
 import { listChanges, readChange, readStates } from './history/change-log.ts'
@@ -110,7 +117,7 @@ async function contentPrefixes(database: SqlTransaction): Promise<string[]> {
 }
 
 /** Blobs of current and past files whose digests begin with these hex digits. */
-function contents(database: SqlTransaction, prefix: string): Promise<StoredBlob[]> {
+function contents(database: SqlTransaction, prefix: string): Promise<BlobRef[]> {
   return database.all(sql`select digest, size from ${name('blobs')} where digest between ${prefix} and ${`${prefix}g`}`)
 }
 
@@ -127,7 +134,7 @@ async function contentSizes(
   database: SqlTransaction,
   { digests, id, folders }: ContentReader & { digests: string[] },
 ): Promise<Map<string, number>> {
-  const rows = await database.all<StoredBlob>(
+  const rows = await database.all<BlobRef>(
     sql`select digest, size from ${folders ? known(digests, { id, folders }) : name('blobs')}
       where digest ${among(digests)}`,
   )

@@ -9,13 +9,13 @@ import {
   type CommandLine,
   type DatabaseStores,
   DataDirError,
-  type ReadableBlob,
+  type OpenBlob,
+  piecesOf,
   type Row,
   runDataCommand,
   type SqlTransaction,
 } from '@domains-and-files/persistence'
 import { holdGarbage } from '../blobs/s3/garbage-sweep.ts'
-import type { OpenBlob } from '../blobs/stored-blob.ts'
 import { catalogTables } from '../catalog/archive.ts'
 import { hasCatalog } from '../catalog/sqlite/open-sqlite.ts'
 import { sharedTables, sharingTables } from '../sharing/tables.ts'
@@ -60,15 +60,12 @@ async function openSharedStores(env: NodeJS.ProcessEnv, isBackup: boolean): Prom
   return Object.assign(opened.move(), { database, write: writerTo(stores), openBlob })
 }
 
-/** Reads a blob sequentially; turns failures of the whole store into errors that explain themselves. */
-function explained(blob: OpenBlob | undefined): ReadableBlob | undefined {
-  blob?.expect?.(0, blob.size)
+/** The blob, whose reads turn failures of the whole store into errors that explain themselves. */
+function explained(blob: OpenBlob | undefined): OpenBlob | undefined {
+  const read = blob?.read.bind(blob)
+  const explain = (error: unknown) => throwExplained(refusalOf(error) ?? error)
   return (
-    blob && {
-      size: blob.size,
-      read: (start, length) => blob.read(start, length).catch((error) => throwExplained(refusalOf(error) ?? error)),
-      [Symbol.asyncDispose]: () => blob[Symbol.asyncDispose](),
-    }
+    blob && read && Object.assign(blob, { read: (...range: Parameters<typeof read>) => read(...range).catch(explain) })
   )
 }
 
@@ -105,7 +102,7 @@ async function writeFiles(
     await using source = await backup.open({ digest, size })
     if (!source) return false
     const draft = staged.use(blobs.draft())
-    for (let at = 0; at < source.size; at += chunkBytes) await draft.write(await source.read(at, chunkBytes))
+    for await (const piece of piecesOf(source)) await draft.write(piece)
     await draft.seal()
     const kept = await draft.keep()
     if (kept.digest !== digest) backup.onDamage({ digest, fault: 'has been altered' })
@@ -132,7 +129,6 @@ function* groupsOf(files: FileOfBlob[]): Generator<FileOfBlob[]> {
 
 const maxGroupFiles = 64
 const maxGroupBytes = 16_777_216
-const chunkBytes = 1_048_576
 
 /** Runs the command with these arguments, and returns its exit status. */
 export const manageData = (args: string[], line: CommandLine): Promise<number> => runDataCommand(service, args, line)

@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { HttpError } from '@domains-and-files/http'
 import {
+  type BlobRef,
   type CommandLine,
   DatabaseUnavailableError,
   DataDirError,
+  findFault,
   lockDataDir,
   type Progress,
   runMaintenance,
@@ -13,7 +15,7 @@ import {
 } from '@domains-and-files/persistence'
 import type { StoredEntry } from '../blobs/blob-store.ts'
 import { blobDatabaseFile, blobDatabaseName } from '../blobs/disk/small-blobs.ts'
-import { hashBlob, hashBytes, type StoredBlob } from '../blobs/stored-blob.ts'
+import { hashBytes } from '../blobs/stored-blob.ts'
 import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
 import { hasCatalog } from '../catalog/sqlite/open-sqlite.ts'
 import type { CompressedCoding } from '../rfc9110/content-codings.ts'
@@ -134,13 +136,13 @@ async function checkShard(check: Check, prefix: string): Promise<void> {
   await checkEntries(check, prefix, new Set(known.map(({ digest }) => digest)))
 }
 
-async function checkBlob(check: Check, blob: StoredBlob) {
+async function checkBlob(check: Check, blob: BlobRef) {
   const { blobs, repair } = check
   try {
-    const fault = await findFault(check, blob)
+    const fault = await faultOf(check, blob)
     if (fault) await reportBlob(check, blob, `its content ${fault}`)
     for (const coding of await blobs.forms(blob.digest)) {
-      if (!(await findFault(check, blob, coding).catch(whyUnreadable))) continue
+      if (!(await faultOf(check, blob, coding).catch(whyUnreadable))) continue
       if (repair) await blobs.dropForm(blob.digest, coding)
       else await reportBlob(check, blob, `its ${coding} form is damaged`)
     }
@@ -149,16 +151,16 @@ async function checkBlob(check: Check, blob: StoredBlob) {
   }
 }
 
-async function findFault({ blobs }: Check, { digest, size }: StoredBlob, coding?: CompressedCoding) {
-  await using blob = await blobs.open(digest, coding)
-  if (!blob) return coding ? undefined : 'is missing' // A form may have been removed meanwhile.
-  const found = coding ? await hashBytes(await blob.read(0, blob.size), coding, size) : (await hashBlob(blob)).digest
-  if (!coding && blob.size !== size) return `has ${blob.size} bytes instead of ${size}`
-  return found === digest ? undefined : 'has been altered'
+async function faultOf({ blobs }: Check, ref: BlobRef, coding?: CompressedCoding) {
+  await using blob = await blobs.open(ref.digest, coding)
+  if (!coding) return await findFault(blob, ref)
+  // A form may have been removed meanwhile.
+  const found = blob && (await hashBytes(await blob.read(0, blob.size), coding, ref.size))
+  return !blob || found === ref.digest ? undefined : 'has been altered'
 }
 
 // Reports only blobs that files or their past still refer to: a running service may have deleted the others.
-async function reportBlob({ catalog, report }: Check, { digest }: StoredBlob, fault: string) {
+async function reportBlob({ catalog, report }: Check, { digest }: BlobRef, fault: string) {
   const paths = await catalog.pathsOf(digest)
   report.damages.push(...paths.map((path) => ({ path, fault })))
 }

@@ -1,6 +1,6 @@
 import { HttpError, type RawBody } from '@domains-and-files/http'
+import type { OpenBlob } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
-import type { OpenBlob } from '../blobs/stored-blob.ts'
 import type { Piece } from '../rfc9110/byte-ranges.ts'
 
 /** The bytes of a representation: in memory if small, else an open blob, which the caller disposes of. */

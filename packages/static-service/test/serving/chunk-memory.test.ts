@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import type { OpenBlob } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
-import type { OpenBlob } from '../../src/blobs/stored-blob.ts'
 import { ChunkMemory, chunkBytes, openStream } from '../../src/serving/content-stream.ts'
 import { startStatic } from '../support/static-start.ts'
 

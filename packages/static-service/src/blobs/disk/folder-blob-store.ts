@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { link, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { type BlobRef, type OpenBlob, openBytes } from '@domains-and-files/persistence'
 import { type CompressedCoding, type ContentCoding, compressedCodings } from '../../rfc9110/content-codings.ts'
 import {
   type BlobStore,
@@ -11,14 +12,7 @@ import {
   type StoredEntry,
 } from '../blob-store.ts'
 import { StagedBlob, StagingFile, StagingMemory } from '../staging-file.ts'
-import {
-  type ContentHash,
-  maxSmallBytes,
-  type OpenBlob,
-  openBytes,
-  type StoredBlob,
-  type VerifiedContents,
-} from '../stored-blob.ts'
+import { type ContentHash, maxSmallBytes, type VerifiedContents } from '../stored-blob.ts'
 import { DiskSpace, type RoomOptions } from './disk-space.ts'
 import { Garbage } from './garbage.ts'
 import { type EnsureDirectory, ensureBelow, LargeBlobs, openDirectories } from './large-blobs.ts'
@@ -206,7 +200,7 @@ export class FolderBlobStore implements BlobStore {
 
   // Leases the blob until the returned function is called, which collects it if no file refers to it. Demands room
   // outside `run`, against deadlock: that waits for removals, and one of them may wait for this digest.
-  readonly #store = async (blob: StoredBlob, from: Uint8Array | string) => {
+  readonly #store = async (blob: BlobRef, from: Uint8Array | string) => {
     const { digest } = blob
     const release = this.#leases.acquire(digest)
     const end = (isReferenced: boolean) => {

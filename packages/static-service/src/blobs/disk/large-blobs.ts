@@ -1,18 +1,19 @@
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { createDirectory, DataDirError, fsyncDirectory } from '@domains-and-files/persistence'
+import {
+  type BlobRef,
+  createDirectory,
+  DataDirError,
+  findFault,
+  fsyncDirectory,
+  type OpenBlob,
+  openBlobFile,
+  stampOf,
+} from '@domains-and-files/persistence'
 import { type ContentCoding, contentCodings } from '../../rfc9110/content-codings.ts'
 import type { StoredEntry } from '../blob-store.ts'
 import { writeWhole } from '../staging-file.ts'
-import {
-  blobMode,
-  blobPathOf,
-  folderMode,
-  hashBlob,
-  type OpenBlob,
-  type StoredBlob,
-  type VerifiedContents,
-} from '../stored-blob.ts'
+import { blobMode, blobPathOf, folderMode, type VerifiedContents } from '../stored-blob.ts'
 
 /** Blobs and compressed forms of more than 32 KiB: files below `blobs`, named by digest. */
 export class LargeBlobs {
@@ -26,9 +27,9 @@ export class LargeBlobs {
     this.#verified = verified
   }
 
-  /** As `openFile`. */
+  /** As `openBlobFile`. */
   open(digest: string, coding: ContentCoding, onClose?: () => void): Promise<OpenBlob | undefined> {
-    return openFile(this.#fileOf(digest, coding), onClose)
+    return openBlobFile(this.#fileOf(digest, coding), onClose)
   }
 
   async sizeOf(digest: string, coding: ContentCoding): Promise<number | undefined> {
@@ -39,8 +40,9 @@ export class LargeBlobs {
    * Durably publishes a flushed file under its digest. Keeps an existing intact file, on which stored files depend, and
    * replaces a damaged one.
    */
-  async publish(file: string, blob: StoredBlob): Promise<void> {
-    const isSound = await this.#isSound(blob)
+  async publish(file: string, blob: BlobRef): Promise<void> {
+    await using stored = await this.open(blob.digest, 'identity')
+    const isSound = (await findFault(stored, blob)) === undefined
     if (isSound) await rm(file)
     await this.#place(isSound ? undefined : file, blob.digest, 'identity')
   }
@@ -86,11 +88,6 @@ export class LargeBlobs {
     return entries
   }
 
-  async #isSound({ digest, size }: StoredBlob): Promise<boolean> {
-    await using stored = await this.open(digest, 'identity')
-    return stored?.size === size && (await hashBlob(stored)).digest === digest
-  }
-
   // Fsyncs the directory in any case: a killed process may not have done so. No need to hash the file: its bytes were
   // just hashed, or just made.
   async #place(from: string | undefined, digest: string, coding: ContentCoding) {
@@ -106,44 +103,6 @@ export class LargeBlobs {
     return join(this.#dataDir, 'blobs', ...blobPathOf(digest, coding))
   }
 }
-
-/** Opens a file to read; undefined if it does not exist. Calls `onClose` after the file was closed. */
-export async function openFile(file: string, onClose = () => {}): Promise<OpenBlob | undefined> {
-  const handle = await open(file, 'r').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error
-  })
-  if (!handle) return undefined
-  const found = await handle.stat({ bigint: true }).catch(async (error) => {
-    await handle.close()
-    throw error
-  })
-  const size = Number(found.size)
-  return {
-    size,
-    stamp: stampOf(found),
-    read: (start, length, into) => {
-      const there = Math.max(0, Math.min(length, size - start))
-      return readWhole(handle, start, into?.subarray(0, there) ?? Buffer.allocUnsafe(there))
-    },
-    async [Symbol.asyncDispose]() {
-      await handle.close()
-      onClose()
-    },
-  }
-}
-
-// One call may read fewer bytes than asked for.
-async function readWhole(handle: FileHandle, start: number, bytes: Buffer): Promise<Buffer> {
-  for (let at = 0; at < bytes.length; ) {
-    const { bytesRead } = await handle.read(bytes, at, bytes.length - at, start + at)
-    if (bytesRead === 0) throw new Error('a stored content was truncated while it was read')
-    at += bytesRead
-  }
-  return bytes
-}
-
-// Identifies the bytes of a file by inode, size and modification time. Hard links and mode changes keep it.
-const stampOf = ({ ino, size, mtimeNs }: { ino: bigint; size: bigint; mtimeNs: bigint }) => `${ino}.${size}.${mtimeNs}`
 
 /** Creates the directories of a store where they are missing, and empties `tmp`. */
 export async function openDirectories(dataDir: string): Promise<EnsureDirectory> {

@@ -1,7 +1,7 @@
+import { openBlobFile } from '@domains-and-files/persistence'
 import { BytesLost } from '../../errors.ts'
 import type { StagedBlob, StagingFile } from '../staging-file.ts'
 import { type ContentHash, hashBlob } from '../stored-blob.ts'
-import { openFile } from './large-blobs.ts'
 
 /**
  * A blob that arrives in several requests: a file in `uploads`, of which the staged size is saved. `stage` stages the
@@ -25,7 +25,7 @@ export function resumableFile(
 
     async stage(hash: ContentHash | undefined) {
       await staging.settle() // Creates the file of an empty upload.
-      await using blob = await openFile(file)
+      await using blob = await openBlobFile(file)
       if (blob?.size !== staging.size) throw new BytesLost()
       return stage(file, hash ?? (await hashBlob(blob)))
     },

@@ -1,7 +1,7 @@
 import { HttpError } from '@domains-and-files/http'
+import type { OpenBlob } from '@domains-and-files/persistence'
 import { contentsUnavailable } from '../../errors.ts'
 import type { Slice } from '../../rfc9110/byte-ranges.ts'
-import type { OpenBlob } from '../stored-blob.ts'
 import type { Bucket } from './bucket.ts'
 
 export interface StoredObject {

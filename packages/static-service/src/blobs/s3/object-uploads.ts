@@ -1,8 +1,7 @@
 import { createHash, hash, randomUUID } from 'node:crypto'
 import { open, readFile } from 'node:fs/promises'
-import { type Postgres, sql } from '@domains-and-files/persistence'
+import { type BlobRef, type Postgres, sql } from '@domains-and-files/persistence'
 import pLimit from 'p-limit'
-import type { StoredBlob } from '../stored-blob.ts'
 import type { Bucket, Multipart, UploadedPart } from './bucket.ts'
 import { dueIn, isUnclaimed } from './content-commit.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
@@ -45,7 +44,7 @@ export class ObjectUploads {
    * Uploads bytes, or a file, of a blob or its compressed form; a large file in parts. `discard` has the object deleted
    * after the grace, unless it was committed, and does not wait.
    */
-  async upload({ digest, size }: StoredBlob, from: Buffer | string, sha256 = digest) {
+  async upload({ digest, size }: BlobRef, from: Buffer | string, sha256 = digest) {
     const key = await this.#addKey(digest)
     const discard = () => this.#discard(key)
     try {

@@ -2,7 +2,15 @@ import { hash, randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { BackgroundTask, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import {
+  BackgroundTask,
+  type BlobRef,
+  type OpenBlob,
+  openBytes,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
 import {
   type CompressedCoding,
   type ContentCoding,
@@ -12,15 +20,7 @@ import {
 import type { BlobStore, OnSaved, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
 import { isWritable } from '../disk/disk-space.ts'
 import { StagedBlob, StagingFile, StagingMemory } from '../staging-file.ts'
-import {
-  type ContentHash,
-  folderMode,
-  maxSmallBytes,
-  type OpenBlob,
-  openBytes,
-  type StoredBlob,
-  type VerifiedContents,
-} from '../stored-blob.ts'
+import { type ContentHash, folderMode, maxSmallBytes, type VerifiedContents } from '../stored-blob.ts'
 import { ContentCommit, deleteContents, findRow, isForm, isUnclaimed } from './content-commit.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
@@ -86,7 +86,7 @@ export class S3BlobStore implements BlobStore {
   }
 
   draft(file = this.#newTmpFile(), arrived?: ContentHash, object?: StoredObject): StagedBlob {
-    const store = async (blob: StoredBlob, from: Uint8Array | string) => {
+    const store = async (blob: BlobRef, from: Uint8Array | string) => {
       if (typeof from !== 'string') return this.commits.add({ ...blob, bytes: from })
       return object ? this.commits.add({ ...blob, ...object }) : this.#storeFile(from, blob)
     }
@@ -202,7 +202,7 @@ export class S3BlobStore implements BlobStore {
   }
 
   // Skips the upload if the blob is already stored.
-  async #storeFile(file: string, blob: StoredBlob): Promise<() => void> {
+  async #storeFile(file: string, blob: BlobRef): Promise<() => void> {
     const stored = await findRow(this.#options.postgres, blob.digest, 'identity')
     if (stored) {
       await rm(file)

@@ -1,4 +1,4 @@
-import type { StoredBlob } from '../../blobs/stored-blob.ts'
+import type { BlobRef } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/file-path.ts'
 import type { BlobReferences, DirectoryCounts, FileRow, StoredFile } from '../tables.ts'
 import type { ChangeCause, ChangeEntry, RowChange } from './change-entry.ts'
@@ -199,7 +199,7 @@ export class LoadedFiles {
   }
 
   /** Adds references to a blob, or removes negative numbers of them. A blob without any is removed. */
-  refer({ digest, size }: StoredBlob, { refs = 0, past = 0 }): void {
+  refer({ digest, size }: BlobRef, { refs = 0, past = 0 }): void {
     const before = this.blobs.get(digest) ?? { digest, size, refs: 0, past: 0 }
     // A damaged catalog may have counted fewer past rows: a file keeps its blob all the same.
     const after = { ...before, refs: before.refs + refs, past: Math.max(0, before.past + past) }

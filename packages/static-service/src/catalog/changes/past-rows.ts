@@ -1,5 +1,4 @@
-import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import type { StoredBlob } from '../../blobs/stored-blob.ts'
+import { type BlobRef, name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { contentMissing, fileNotFound, quotaExceeded } from '../../errors.ts'
 import { readRecordedFiles } from '../history/change-log.ts'
 import { among, columnNames, columns, type RowOf, recordsOf, selected } from '../records.ts'
@@ -128,7 +127,7 @@ async function removeEntries(transaction: SqlTransaction, time: string): Promise
  */
 export async function keepContents(
   group: Group,
-  { contents, callerId, isLimited }: { contents: StoredBlob[]; callerId: string; isLimited: boolean },
+  { contents, callerId, isLimited }: { contents: BlobRef[]; callerId: string; isLimited: boolean },
 ): Promise<void> {
   const { transaction, nowMs, rules, table } = group
   const { counts, missing, quota } = table
@@ -155,7 +154,7 @@ export const keptPath = (digest: string, callerId: string) => `${digest}/${calle
 /** Adds rows with their references; those that are there stay. `areNew`: their bytes may be missing. */
 export async function addPast(group: Group, rows: RowOf<typeof pastColumns>[], { areNew = false } = {}): Promise<void> {
   const table = await loadFiles(group, [], { digests: rows.map(({ digest }) => digest), areNew })
-  const added = await group.transaction.all<StoredBlob>(
+  const added = await group.transaction.all<BlobRef>(
     sql`insert into ${name('past_files')} (${allColumns}) select ${allColumns} from ${pastRecords(rows)}
       where true on conflict do nothing returning digest, size`,
   )

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { type App, eachAnswer, isCurrent, operations } from '@domains-and-files/http'
+import { type BlobRef, verifiedPieces } from '@domains-and-files/persistence'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
@@ -131,28 +131,16 @@ async function* wholeTree(
 
 async function* archived(pages: AsyncIterable<TreeFile[]>, store: BlobStore): AsyncGenerator<ArchivedFile> {
   for await (const page of pages) {
-    for (const { digest, ...file } of page) {
-      yield { ...file, content: () => readWhole(store, digest, file.size) }
-    }
+    for (const file of page) yield { ...file, content: () => readBlob(store, file) }
   }
 }
 
-/** The bytes of a blob. @throws if they do not match its digest. */
-async function* readWhole(store: BlobStore, digest: string, size: number): AsyncGenerator<Buffer> {
-  await using blob = await store.open(digest)
-  const hash = createHash('sha256')
-  blob?.expect?.(0, size)
-  for (let at = 0; blob && at < size; ) {
-    const chunk = await blob.read(at, Math.min(chunkBytes, size - at))
-    if (chunk.length === 0) break
-    hash.update(chunk)
-    at += chunk.length
-    yield chunk
-  }
-  if (!blob || hash.digest('hex') !== digest) throw new Error(`the blob ${digest} is damaged`)
+async function* readBlob(store: BlobStore, ref: BlobRef): AsyncGenerator<Buffer> {
+  await using blob = await store.open(ref.digest)
+  yield* verifiedPieces(blob, ref, pieceBytes)
 }
 
-const chunkBytes = 262_144
+const pieceBytes = 262_144
 
 async function* writeJson(directory: string, pages: AsyncIterable<TreeFile[]>) {
   yield `{"prefix":${JSON.stringify(directory && `${directory}/`)},"files":{`
