@@ -46,8 +46,7 @@ interface StagingFileOptions {
 export class StagingFile {
   readonly #options: StagingFileOptions
   #chunks: Buffer[] = []
-  /** Memory of the last chunk, if it joins small ones. */
-  #joined: Buffer | undefined
+  /** Memory of these chunks. */
   #batchBytes = 0
   #handle: FileHandle | undefined
   #writing: Promise<void> = Promise.resolve()
@@ -74,10 +73,10 @@ export class StagingFile {
   /** Takes over the chunk: its memory is freed once it is written, so the caller must not use it again. */
   async write(chunk: Buffer): Promise<void> {
     this.hash?.update(chunk)
-    this.#queue(chunk)
+    this.#chunks.push(chunk)
     this.size += chunk.length
-    this.#batchBytes += chunk.length
-    this.#hold(chunk.length)
+    this.#batchBytes += chunk.length + chunkOverhead
+    this.#hold(chunk.length + chunkOverhead)
     const { memory, flushBytes } = this.#options
     const isSmall = this.size <= maxSmallBytes && !memory.isShort
     const handle = isSmall ? undefined : await this.#open()
@@ -148,32 +147,20 @@ export class StagingFile {
     if (this.isCreated) await rm(this.file, { force: true })
   }
 
-  // Joins small chunks: a buffer of one byte takes some 250, which nothing counts.
-  #queue(chunk: Buffer) {
-    const last = this.#chunks.at(-1)
-    const length = (last?.length ?? 0) + chunk.length
-    if (!last || length > joinedBytes) return void this.#chunks.push(chunk)
-    if (this.#joined?.buffer !== last.buffer) {
-      this.#joined = Buffer.allocUnsafeSlow(joinedBytes)
-      last.copy(this.#joined)
-    }
-    chunk.copy(this.#joined, last.length)
-    this.#chunks[this.#chunks.length - 1] = this.#joined.subarray(0, length)
-  }
-
   // Chained to the previous batch: a flush may start one at any time.
   #startWriting(handle: FileHandle) {
     const batch = this.#chunks.splice(0)
+    const held = this.#batchBytes
     this.#batchBytes = 0
-    const length = batch.reduce((sum, chunk) => sum + chunk.length, 0)
     this.#writing = this.#writing
-      .then(() => this.#writeBatch(handle, batch, length))
+      .then(() => this.#writeBatch(handle, batch))
       .catch((error) => this.#fail(error))
-      .finally(() => this.#hold(-length))
+      .finally(() => this.#hold(-held))
   }
 
   // Makes room first: if a blob filled the disk, the databases could not even record removals.
-  async #writeBatch(handle: FileHandle, batch: Buffer[], length: number) {
+  async #writeBatch(handle: FileHandle, batch: Buffer[]) {
+    const length = batch.reduce((sum, chunk) => sum + chunk.length, 0)
     if (length === 0) return
     await this.#options.memory.demandRoom()
     const { bytesWritten } = await handle.writev(batch)
@@ -207,7 +194,8 @@ export class StagingFile {
 // Two batches are in memory: one that is written, and one that arrives.
 const batchBytes = 1_048_576
 
-const joinedBytes = 4096
+// Of a chunk: one of a single byte takes some 250.
+const chunkOverhead = 256
 
 const defaultStagingBytes = 33_554_432
 

@@ -23,15 +23,24 @@ test('the memory of a written chunk is free at once, unless other buffers share 
   expect(bytes.equals(await readFile(staging.file))).toBe(true)
 })
 
-test('chunks of a byte are copied into one: a buffer of its own each would take hundreds of bytes', async () => {
-  const staging = new StagingFile({ file: 'none', memory: new StagingMemory() })
-  const bytes = randomBytes(10_000)
-  const chunks = [...bytes].map((byte) => Buffer.of(byte))
-  for (const chunk of chunks) await staging.write(chunk)
+test('chunks of a byte count with the memory that they take, and go to the file once it is short', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'staging-file-'))
+  const memory = new StagingMemory(100_000)
+  const staging = new StagingFile({ file: join(folder.path, 'staged'), memory })
+  const bytes = randomBytes(1000)
 
-  for (const chunk of chunks) chunk.fill(0) // Nothing refers to their memory any more.
+  let most = 0
+  for (const byte of bytes) {
+    await staging.write(Buffer.of(byte))
+    most = Math.max(most, memory.bytes)
+  }
+  await staging.settle()
+  await staging.close()
 
-  expect(Buffer.from(staging.take() ?? []).equals(bytes)).toBe(true)
+  expect(most).toBeGreaterThan(90_000)
+  expect(most).toBeLessThan(101_000)
+  expect(bytes.equals(await readFile(staging.file))).toBe(true)
+  expect(memory.bytes).toBe(0)
 })
 
 test('a file that is removed while it is written is counted out of the memory once', async () => {

@@ -1,4 +1,4 @@
-import { BackgroundTask } from '@domains-and-files/persistence'
+import { allEnded, BackgroundTask } from '@domains-and-files/persistence'
 
 interface GarbageOptions {
   /** Removes a blob unless it is in use; false: to be retried. */
@@ -52,8 +52,7 @@ export class Garbage {
         this.postponed.add(digest)
         if (await remove(digest)) this.postponed.delete(digest)
       })
-      const failed = (await Promise.allSettled(removed)).find((end) => end.status === 'rejected')
-      if (failed) throw failed.reason // On a full disk the others would fail as well.
+      await allEnded(removed) // On a full disk the others would fail as well.
     }
   }
 }

@@ -30,12 +30,6 @@ export function resumableFile(
       return stage(file, hash ?? (await hashBlob(blob)))
     },
 
-    async [Symbol.asyncDispose]() {
-      try {
-        await staging.close()
-      } finally {
-        staging.release()
-      }
-    },
+    [Symbol.asyncDispose]: () => staging.close().finally(() => staging.release()),
   }
 }

@@ -1,6 +1,6 @@
 import { createHash, hash, randomUUID } from 'node:crypto'
-import { open, readFile } from 'node:fs/promises'
-import { type BlobRef, type Postgres, sql } from '@domains-and-files/persistence'
+import { readFile } from 'node:fs/promises'
+import { allEnded, type BlobRef, openBlobFile, type Postgres, sql } from '@domains-and-files/persistence'
 import pLimit from 'p-limit'
 import type { Bucket, Multipart, UploadedPart } from './bucket.ts'
 import { dueIn, isUnclaimed } from './content-commit.ts'
@@ -144,9 +144,8 @@ export class ObjectUploads {
         parts[number - 1] = await this.#sendPart({ key, uploadId, number }, slice, buffer)
       }
     }
-    const results = await Promise.allSettled(Array.from({ length: maxConcurrentParts }, () => this.#memory(send)))
     try {
-      for (const result of results) if (result.status === 'rejected') throw result.reason
+      await allEnded(Array.from({ length: maxConcurrentParts }, () => this.#memory(send)))
       return await bucket.finishMultipart({ key, uploadId, size }, parts)
     } catch (error) {
       // No part is in flight now. Not awaited: the store may not answer. The sweep retries.
@@ -158,14 +157,13 @@ export class ObjectUploads {
   // Postpones the deletion of the object.
   async #sendPart(where: Multipart & { number: number }, { file, start, length }: FileSlice, buffer: Buffer) {
     const sha256 = createHash('sha256')
-    await using handle = await open(file)
+    await using blob = await openBlobFile(file)
     // In pieces, so that hashing does not block the event loop.
-    for (let at = 0; at < length; ) {
-      const piece = Math.min(mebibyte, length - at)
-      const { bytesRead } = await handle.read(buffer, at, piece, start + at)
-      if (bytesRead === 0) throw new Error('a temporary file was truncated before it was uploaded')
-      sha256.update(buffer.subarray(at, at + bytesRead))
-      at += bytesRead
+    for (let at = 0; at < length; at += mebibyte) {
+      const pieceBytes = Math.min(mebibyte, length - at)
+      const piece = await blob?.read(start + at, pieceBytes, buffer.subarray(at))
+      if (piece?.length !== pieceBytes) throw new Error('a temporary file was truncated before it was uploaded')
+      sha256.update(piece)
     }
     const sent = await this.#options.bucket.putPart(where, buffer.subarray(0, length), sha256.digest('hex'))
     await this.renew(where)

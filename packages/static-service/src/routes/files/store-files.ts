@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { readmit } from '@domains-and-files/auth'
 import { type App, readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
-import { DatabaseUnavailableError } from '@domains-and-files/persistence'
+import { allEnded, DatabaseUnavailableError } from '@domains-and-files/persistence'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
@@ -191,12 +191,9 @@ export async function keepFile({ path, draft }: Arrival, uploadedBy: string): Pr
   return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
 }
 
-/** Also waits for the others where one fails: a blob that is kept after it was disposed of would stay leased. */
-export async function keepFiles(arrivals: Arrival[], uploadedBy: string): Promise<NewFile[]> {
-  const keeping = arrivals.map((each) => keepFile(each, uploadedBy))
-  await Promise.allSettled(keeping)
-  return await Promise.all(keeping)
-}
+/** As `keepFile`. Also waits for the others where one fails: a blob that is kept after it was disposed of would stay leased. */
+export const keepFiles = (arrivals: Arrival[], uploadedBy: string): Promise<NewFile[]> =>
+  allEnded(arrivals.map((each) => keepFile(each, uploadedBy)))
 
 /**
  * Stores all files or none, under these conditions, by default those of the request. Bytes first, rows last: every

@@ -193,20 +193,20 @@ const maxManifestBytes = 33_554_432
 
 async function readJson(request: FastifyRequest, chunks: AsyncIterable<Buffer>): Promise<unknown> {
   const read: Buffer[] = []
-  const small: Buffer[] = []
   let bytes = 0
   for await (const chunk of chunks) {
     bytes += chunk.length
     if (bytes > maxManifestBytes) throw errors.treeTooLarge(`${maxManifestBytes} bytes of JSON`)
-    request.server.requestBodies.hold(request.raw, chunk.length)
-    // Joined: a chunk of one byte takes some 250.
-    small.push(chunk)
-    if (small.length === 1000) read.push(Buffer.concat(small.splice(0)))
+    request.server.requestBodies.hold(request.raw, chunk.length + chunkOverhead)
+    read.push(chunk)
   }
-  const text = textOf(request, Buffer.concat([...read, ...small]))
+  const text = textOf(request, Buffer.concat(read))
   try {
     return JSON.parse(text)
   } catch {
     throw malformedBody('The body is not valid JSON')
   }
 }
+
+// A chunk of a single byte takes some 250.
+const chunkOverhead = 256

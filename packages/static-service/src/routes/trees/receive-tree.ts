@@ -1,5 +1,6 @@
 import type { Caller } from '@domains-and-files/auth'
 import { parseInput, pointerTo } from '@domains-and-files/http'
+import { allEnded } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { type ArchiveEntry, type Body, readArchive } from '../../archives/read-archive.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
@@ -167,8 +168,7 @@ export class TreeArrivals implements AsyncDisposable {
       if (store.holdsSmall && size <= maxSmallBytes) this.#held.push({ draft, digest, size })
       return file
     })
-    await Promise.allSettled(keeping)
-    this.#files.push(...(await Promise.all(keeping)))
+    this.#files.push(...(await allEnded(keeping)))
     await this.#releaseHeld()
   }
 
