@@ -50,7 +50,7 @@ export async function openPostgresStorage(
   registerLeaseMetrics(metrics, leases)
   const awaited = new AwaitedChanges(postgres)
   const replicas: Replicas = { leases, awaited, isListening: false, onChange: () => undefined }
-  replicas.isListening = await postgres.listen(changesChannel, (domain) => replicas.onChange(domain || undefined))
+  replicas.isListening = postgres.listen(changesChannel, (domain) => replicas.onChange(domain || undefined))
   const tasks = shareTasks(postgres, leases, log)
   return {
     database: postgres,

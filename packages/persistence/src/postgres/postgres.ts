@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { Client, Pool, QueryResultRow } from 'pg'
 import { BackgroundTask } from '../background-task.ts'
 import type { Sql } from '../sql/sql.ts'
@@ -9,8 +8,9 @@ import { pruneCommits, runSnapshot, runTransaction, type TransactionOptions } fr
 
 interface Parts {
   pool: Pool
-  /** Absent without a direct URL. */
-  listener: Listener | undefined
+  /** Opens a connection of its own. Absent without a direct URL. */
+  connect: (() => Promise<Client>) | undefined
+  onError: (error: unknown) => void
   /** Absent for a backup or a restore. */
   processId: string | undefined
 }
@@ -30,6 +30,7 @@ export class Postgres extends Connection implements Sql {
   /** A time by the clock of the database, and when it was that, by the monotonic clock of this process. */
   #time = { ms: Date.now(), at: performance.now() }
   #prunedAt = Date.now()
+  #listener: Listener | undefined
   #closed: Promise<void> | undefined
 
   private constructor(parts: Parts, options: PostgresOptions) {
@@ -71,8 +72,8 @@ export class Postgres extends Connection implements Sql {
       await client.connect()
       return client
     }
-    const listener = direct ? new Listener({ connect, onError }) : undefined
-    const postgres = new Postgres({ pool, listener, processId }, options)
+    const parts = { pool, connect: direct ? connect : undefined, processId, onError }
+    const postgres = new Postgres(parts, options)
     await postgres.#probe.start(probeIntervalMs)
     return postgres
   }
@@ -106,13 +107,15 @@ export class Postgres extends Connection implements Sql {
   }
 
   /**
-   * Calls the listener with the payload of each notification, and with an empty payload after possible losses.
+   * Calls the listener with the payload of each notification, and with an empty payload after possible losses. Call it
+   * once.
    * @returns false without a direct URL: the caller must poll.
    */
-  async listen(channel: string, listener: (payload: string) => void): Promise<boolean> {
+  listen(channel: string, onNotification: (payload: string) => void): boolean {
     if (!/^[a-z_]+$/.test(channel)) throw new Error(`${channel} is not a channel name`)
-    await this.#parts.listener?.listen(channel, listener)
-    return this.#parts.listener !== undefined
+    const { connect, onError } = this.#parts
+    if (connect) this.#listener = new Listener({ connect, channel, onNotification, onError })
+    return connect !== undefined
   }
 
   /** Milliseconds since 1970 by the clock of the database, which replicas have in common, as last seen by the probe. */
@@ -134,9 +137,9 @@ export class Postgres extends Connection implements Sql {
   }
 
   async #close() {
-    const { pool, listener, processId } = this.#parts
+    const { pool, processId } = this.#parts
     await this.#probe.close()
-    await listener?.close()
+    await this.#listener?.close()
     if (processId !== undefined) await removeProcess(this, processId).catch(() => undefined)
     await pool.end()
   }
@@ -163,82 +166,61 @@ export class Postgres extends Connection implements Sql {
 
 const limitOf = ({ timeoutMs }: PostgresOptions) => Math.round(timeoutMs * statementShare)
 
-const reconnectMs = 1000
-/** Milliseconds between two checks that the connection is alive. */
-const checkIntervalMs = 10_000
+interface ListenerOptions {
+  connect: () => Promise<Client>
+  channel: string
+  onNotification: (payload: string) => void
+  onError: (error: unknown) => void
+}
 
 /**
- * LISTEN on a dedicated connection, with reconnects. Notifications during an outage are lost, so after each connect every
- * listener is called once with an empty payload.
+ * LISTEN on a dedicated connection, which is checked every two seconds and replaced when it is lost. Notifications
+ * during an outage are lost, so after each connect `onNotification` is called once with an empty payload.
  */
 class Listener {
-  readonly #options: { connect: () => Promise<Client>; onError: (error: unknown) => void }
-  readonly #listeners = new Map<string, Set<(payload: string) => void>>()
+  readonly #options: ListenerOptions
+  readonly #checking: BackgroundTask
   #client: Client | undefined
-  #running: Promise<void> | undefined
-  #statement: Promise<unknown> = Promise.resolve()
-  readonly #closed = new AbortController()
 
-  constructor(options: { connect: () => Promise<Client>; onError: (error: unknown) => void }) {
+  constructor(options: ListenerOptions) {
     this.#options = options
-  }
-
-  async listen(channel: string, listener: (payload: string) => void): Promise<void> {
-    const listeners = this.#listeners.get(channel) ?? new Set()
-    this.#listeners.set(channel, listeners.add(listener))
-    if (this.#client) await this.#run(this.#client, `listen ${channel}`).catch(this.#options.onError)
-    else this.#running ??= this.#keepConnected()
+    this.#checking = new BackgroundTask({ run: () => this.#check(), onError: options.onError })
+    void this.#checking.start(probeIntervalMs)
   }
 
   async close(): Promise<void> {
-    this.#closed.abort()
-    await this.#client?.end().catch(() => undefined)
-    await this.#running
+    const checked = this.#checking.close()
+    await this.#drop() // Ends its check.
+    await checked
+    await this.#drop() // The last check may have connected.
   }
 
-  async #keepConnected() {
-    while (!this.#closed.signal.aborted) {
-      try {
-        await this.#connected()
-      } catch (error) {
-        this.#options.onError(error)
-      }
-      this.#client = undefined
-      await wait(reconnectMs, undefined, { signal: this.#closed.signal }).catch(() => undefined)
-    }
-  }
-
-  /** Resolves when the connection has ended. */
-  async #connected() {
-    const client = await this.#options.connect()
-    const ended = Promise.withResolvers<unknown>()
-    let check: NodeJS.Timeout | undefined
-    client.once('end', () => ended.resolve(undefined))
-    client.on('error', (error) => {
-      this.#options.onError(error)
-      ended.resolve(error)
-    })
+  async #check() {
     try {
-      client.on('notification', ({ channel, payload = '' }) => this.#dispatch(channel, payload))
-      for (const channel of this.#listeners.keys()) await this.#run(client, `listen ${channel}`)
-      this.#client = client
-      for (const channel of this.#listeners.keys()) this.#dispatch(channel, '')
-      if (this.#closed.signal.aborted) return
-      check = setInterval(() => this.#run(client, 'select 1').catch(ended.resolve), checkIntervalMs)
-      await ended.promise
-    } finally {
-      clearInterval(check)
-      client.end().catch(() => undefined)
+      if (this.#client) await this.#client.query('select 1')
+      else await this.#connect()
+    } catch (error) {
+      void this.#drop()
+      throw error
     }
   }
 
-  // After earlier ones: pg warns of statements that wait in its own queue, and will refuse them.
-  #run(client: Client, statement: string): Promise<unknown> {
-    this.#statement = this.#statement.catch(() => undefined).then(() => client.query(statement))
-    return this.#statement
+  async #connect() {
+    const { connect, channel, onNotification, onError } = this.#options
+    const client = await connect()
+    this.#client = client
+    client.on('error', onError)
+    client.once('end', () => {
+      if (this.#client === client) this.#client = undefined
+    })
+    client.on('notification', ({ payload = '' }) => onNotification(payload))
+    await client.query(`listen ${channel}`)
+    onNotification('')
   }
 
-  #dispatch(channel: string, payload: string) {
-    for (const listener of this.#listeners.get(channel) ?? []) listener(payload)
+  async #drop() {
+    const client = this.#client
+    this.#client = undefined
+    await client?.end().catch(() => undefined)
   }
 }
