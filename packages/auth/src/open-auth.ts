@@ -43,7 +43,9 @@ export async function openAuth(config: AuthConfig, dependencies: AuthDependencie
   const secret = await resolveJwtSecret(config)
   const users = await openUsers(config, dependencies)
   const database = shared ?? openAuthFile(config.dataDir, dependencies.migrations)
-  const attempts = shared ?? openLoginMemory(dependencies.now)
+  // For limits: setting the clock back must not extend a lockout.
+  const monotonicClock = { now: dependencies.now ?? (() => Math.round(performance.now())) }
+  const attempts = shared ?? openLoginMemory(monotonicClock)
   const report = (error: unknown) => log.warn({ err: error }, 'last use not recorded')
   const { prefix } = serviceOf(audience)
   const accounts = openAccounts({ users, database, prefix, now, report })
@@ -56,6 +58,7 @@ export async function openAuth(config: AuthConfig, dependencies: AuthDependencie
     ...accounts,
     audience,
     now,
+    monotonicClock,
     isPasswordLoginOn,
     oidc,
     tokenTtl,
@@ -148,9 +151,6 @@ export function openAccounts(options: Omit<ApiTokensOptions, 'find'> & { users: 
   return { users, database, find, apiTokens, findCaller }
 }
 
-/**
- * Counts failed logins in the memory of this process: logging in must not need space on a disk. The clock, in
- * milliseconds, is monotonic, since setting the clock back must not extend a lockout.
- */
-const openLoginMemory = (now = () => Math.round(performance.now())) =>
+/** Counts failed logins in the memory of this process: logging in must not need space on a disk. */
+const openLoginMemory = ({ now }: { now: () => number }) =>
   new SqliteSql({ file: ':memory:', migrations: loginTables, now })

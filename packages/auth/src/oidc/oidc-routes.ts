@@ -87,9 +87,9 @@ const routesOf = (origins: readonly string[]) =>
 
 /** Routes for the login methods and single sign-on. Those of single sign-on answer 404 unless it is configured. */
 export function registerOidcRoutes(app: App, context: Auth) {
-  const { oidc, isPasswordLoginOn, now } = context
+  const { oidc, isPasswordLoginOn, monotonicClock } = context
   const routes = routesOf(oidc?.returnOrigins ?? [])
-  const limit = new AttemptLimit(maxAttempts, now)
+  const limit = new AttemptLimit(maxAttempts, monotonicClock)
   let loaded: Promise<SingleSignOn> | undefined
   const open = async ({ ip }: FastifyRequest) => {
     if (!oidc) throw notConfigured()

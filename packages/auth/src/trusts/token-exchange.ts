@@ -65,8 +65,8 @@ const routes = operations({
 })
 
 /** POST /api/auth/token: token exchange (RFC 8693). The only route with form bodies, and it accepts no other. */
-export async function registerTokenExchange(app: App, { database, oneTime, sessions, now }: Auth) {
-  const limit = new AttemptLimit(maxRefused, now)
+export async function registerTokenExchange(app: App, { database, oneTime, sessions, now, monotonicClock }: Auth) {
+  const limit = new AttemptLimit(maxRefused, monotonicClock)
   let loaded: Promise<WorkloadTokens> | undefined
   const load = () => (loaded ??= import('./workload-token.ts').then(({ WorkloadTokens }) => new WorkloadTokens()))
   await app.register(async (scope: App) => {

@@ -1,4 +1,5 @@
 import { type Clock, delay, type Histogram, HttpError, type Logger } from '@domains-and-files/http'
+import { LRUCache } from 'lru-cache'
 import type { CallQuota } from '../budget/call-quota.ts'
 import type { CallSlot } from '../budget/call-windows.ts'
 import { domainNotFound, registrarUnavailable } from '../errors.ts'
@@ -28,14 +29,14 @@ export interface Command<Value> extends Call {
 }
 
 const maxTries = 3
-const unknownMs = 60_000
-const maxUnknown = 10_000
+// An entry is stale after more than this.
+const unknownMs = 60_000 - 1
 
 /** Makes calls: within the quota, past the circuit breaker, measured, and repeated where that is harmless. */
 export class RegistrarCaller {
   readonly #options: CallerOptions
-  /** Until when the registrar is not asked again for names that it does not know, per command; in order of expiry. */
-  readonly #unknown = new Map<string, number>()
+  /** Names that the registrar does not know, per command: it is not asked again for 60 s. */
+  readonly #unknown: LRUCache<string, true>
   readonly breaker: CircuitBreaker
   #transport: Promise<RegistrarTransport> | undefined
   /** The last outcomes of calls about the account, as the API has them. */
@@ -46,6 +47,7 @@ export class RegistrarCaller {
 
   constructor(options: CallerOptions) {
     this.#options = options
+    this.#unknown = new LRUCache({ max: 10_000, ttl: unknownMs, ttlResolution: 0, perf: options.clock })
     this.breaker = new CircuitBreaker(options.clock, options.onFailing)
   }
 
@@ -58,12 +60,12 @@ export class RegistrarCaller {
     const { command: name, domain } = command
     const key = `${name} ${domain}`
     const startedAt = clock.now()
-    if ((this.#unknown.get(key) ?? 0) > startedAt) throw domainNotFound(domain)
+    if (this.#unknown.has(key)) throw domainNotFound(domain)
     for (let tries = 1; ; tries++) {
       try {
         return await this.send(command)
       } catch (error) {
-        if (domain && isNotFound(error)) this.#remember(key)
+        if (domain && isNotFound(error)) this.#unknown.set(key, true)
         if (!(error instanceof CallFailed)) throw error
         const mayHelp = error.kind === 'unknown' || error.kind === 'busy'
         const isLate = clock.now() - startedAt >= 2 * timeoutMs
@@ -72,13 +74,6 @@ export class RegistrarCaller {
         await delay(clock, backoffMs(tries))
       }
     }
-  }
-
-  #remember(unknown: string) {
-    this.#unknown.delete(unknown)
-    this.#unknown.set(unknown, this.#options.clock.now() + unknownMs)
-    const [oldest = ''] = this.#unknown.keys()
-    if (this.#unknown.size > maxUnknown) this.#unknown.delete(oldest)
   }
 
   /** Makes a call once. @throws {CallFailed}, or the HttpError of quota, breaker and `onSend`, which sent nothing. */

@@ -1,5 +1,6 @@
 import { HttpError } from '@domains-and-files/http'
 import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
+import { LRUCache } from 'lru-cache'
 import type { CallQuota } from '../budget/call-quota.ts'
 import type { CallSlot } from '../budget/call-windows.ts'
 import type { Domain } from '../dns/domain-name.ts'
@@ -183,15 +184,13 @@ export interface CacheOptions {
   versionOf?: ((key: string) => Promise<number>) | undefined
 }
 
-const maxEntries = 2_000
-
 /**
- * Answers of the registrar by key, the latest last; concurrent loads of a key are one load. A load that began before `put`
+ * Answers of the registrar by key; concurrent loads of a key are one load. A load that began before `put`
  * or `drop` neither overwrites what they did nor is joined after them.
  */
 export class ResponseCache<Value> {
   readonly #options: CacheOptions
-  readonly #entries = new Map<string, { value: Value; at: number; version: number }>()
+  readonly #entries = new LRUCache<string, { value: Value; at: number; version: number }>({ max: 2_000 })
   readonly #loads = new Map<string, { loaded: Promise<Value>; version: number }>()
   readonly counts = { hit: 0, miss: 0, stale: 0 }
 
@@ -227,8 +226,6 @@ export class ResponseCache<Value> {
   put(key: string, value: Value, version = 0) {
     this.drop(key)
     this.#entries.set(key, { value, at: this.#options.now(), version })
-    const [oldest] = this.#entries.keys()
-    if (this.#entries.size > maxEntries && oldest !== undefined) this.#entries.delete(oldest)
   }
 
   drop(key: string) {

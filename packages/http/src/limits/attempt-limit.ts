@@ -1,46 +1,33 @@
 import { isIPv6 } from 'node:net'
+import { LRUCache, type Perf } from 'lru-cache'
 import { HttpError } from '../http-error.ts'
 
-const maxNetworks = 10_000
-const windowMs = 60_000
+// An entry is stale after more than this.
+const windowMs = 60_000 - 1
 
 /** Rate limit for attempts in a minute by client network, in process memory. */
 export class AttemptLimit {
   readonly #max: number
-  readonly #now: () => number
-  readonly #networks = new Map<string, { count: number; until: number }>()
+  readonly #attempts: LRUCache<string, { count: number }>
 
-  /** `now` is in milliseconds. */
-  constructor(max: number, now = () => performance.now()) {
+  /** `clock`: monotonic, since setting a clock back must not extend a window. */
+  constructor(max: number, clock: Perf = performance) {
     this.#max = max
-    this.#now = now
+    this.#attempts = new LRUCache({ max: 10_000, ttl: windowMs, ttlResolution: 0, perf: clock })
   }
 
   /** @throws {HttpError} 429 after too many attempts. */
   check(address: string): void {
-    const attempts = this.#recent(clientNetwork(address))
-    if (attempts && attempts.count >= this.#max) throw tooManyFailures(Math.ceil((attempts.until - this.#now()) / 1000))
+    const network = clientNetwork(address)
+    if ((this.#attempts.get(network)?.count ?? 0) < this.#max) return
+    throw tooManyFailures(Math.ceil(this.#attempts.getRemainingTTL(network) / 1000))
   }
 
   add(address: string): void {
     const network = clientNetwork(address)
-    const attempts = this.#recent(network)
-    if (attempts) {
-      attempts.count += 1
-      return
-    }
-    // Delete and re-insert: the first key of the Map is the oldest.
-    this.#networks.delete(network)
-    const [oldest] = this.#networks.keys()
-    if (this.#networks.size >= maxNetworks && oldest !== undefined) this.#networks.delete(oldest)
-    this.#networks.set(network, { count: 1, until: this.#now() + windowMs })
-  }
-
-  // Setting the clock back must not extend a window.
-  #recent(network: string) {
-    const attempts = this.#networks.get(network)
-    const leftMs = (attempts?.until ?? 0) - this.#now()
-    return leftMs > 0 && leftMs <= windowMs ? attempts : undefined
+    const attempts = this.#attempts.get(network)
+    if (attempts) attempts.count += 1
+    else this.#attempts.set(network, { count: 1 })
   }
 }
 

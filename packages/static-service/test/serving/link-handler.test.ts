@@ -10,7 +10,7 @@ test('unknown links are limited by the network of the client, before they are lo
   const parts = {
     links: { find: async (token: string) => void looked.push(token) },
     clientAddress: ({ url = '' }) => (url.includes('B') ? '192.0.2.2' : '192.0.2.1'),
-    limit: new AttemptLimit(2, () => 0),
+    limit: new AttemptLimit(2, { now: () => 1 }),
   } as unknown as ConstructorParameters<typeof LinkHandler>[0]
   const handler = new LinkHandler(parts)
   const open = (digit: string) => {
