@@ -1,4 +1,5 @@
 import { domainToASCII } from 'node:url'
+import { LRUCache } from 'lru-cache'
 import { parse } from 'tldts'
 
 /** A registered domain name in A-labels, and its parts for the registrar: `example` and `co.uk`. */
@@ -14,19 +15,11 @@ export interface Domain {
  * the parent's zone.
  * @returns the fault as a text for anything else.
  */
-export function readDomain(text: string): Domain | string {
-  const known = knownNames.get(text)
-  if (known !== undefined) return known
-  const domain = parseDomain(text)
-  if (text.length > maxTextLength) return domain
-  if (knownNames.size >= maxKnown) knownNames.clear()
-  knownNames.set(text, domain)
-  return domain
-}
+export const readDomain = (text: string): Domain | string =>
+  text.length > maxTextLength ? parseDomain(text) : knownNames.memo(text)
 
 // Requests mostly name the same few domains, and parsing a name takes several microseconds.
-const knownNames = new Map<string, Domain | string>()
-const maxKnown = 1000
+const knownNames = new LRUCache<string, Domain | string>({ max: 1000, memoMethod: (text) => parseDomain(text) })
 const maxTextLength = 255
 
 function parseDomain(text: string): Domain | string {

@@ -266,8 +266,6 @@ class ListSnapshot {
   }
 
   sorted(sortBy: ListQuery['sortBy']): readonly DomainEntry[] {
-    const sorted = this.#sorted.get(sortBy) ?? sortDomains(this.domains, sortBy)
-    this.#sorted.set(sortBy, sorted)
-    return sorted
+    return this.#sorted.getOrInsertComputed(sortBy, () => sortDomains(this.domains, sortBy))
   }
 }

@@ -35,13 +35,8 @@ export async function putZones(transaction: SqlTransaction, added: Iterable<Zone
 }
 
 /** The digest under which `putZones` stores a zone: the SHA-256 of its text. */
-export function zoneDigest(zone: Zone): string {
-  const known = digests.get(zone)
-  if (known) return known
-  const digest = hash('sha256', encodeZone(zone), 'base64url')
-  digests.set(zone, digest)
-  return digest
-}
+export const zoneDigest = (zone: Zone): string =>
+  digests.getOrInsertComputed(zone, () => hash('sha256', encodeZone(zone), 'base64url'))
 
 // A zone is immutable.
 const digests = new WeakMap<Zone, string>()
@@ -60,9 +55,7 @@ export async function getZones(
   return (digest) => {
     const bytes = packed.get(digest)
     if (!bytes) throw new Error(`zone snapshot ${digest} is missing`)
-    const zone = decoded.get(digest) ?? decodeZone(bytes, domain)
-    decoded.set(digest, zone)
-    return zone
+    return decoded.getOrInsertComputed(digest, () => decodeZone(bytes, domain))
   }
 }
 

@@ -64,8 +64,7 @@ export class DomainWrites {
     this.#accepting++
     try {
       const id = await ledger.acceptAwaited(request)
-      const end = this.#clients.get(id) ?? Promise.withResolvers<WriteResult>()
-      this.#clients.set(id, end)
+      const end = this.#clients.getOrInsertComputed(id, () => Promise.withResolvers())
       replicas?.awaited.add(id, (cause) => this.#rejectUnpulled(id, cause))
       return end.promise
     } finally {

@@ -168,12 +168,8 @@ export class WriteQueue {
 
   // One object at a time for each domain: the only process has no lease.
   #writesOf(domain: Domain): DomainWrites {
-    const known = this.#domains.get(domain.name)
-    if (known) return known
     const onIdle = () => void this.#domains.delete(domain.name)
-    const writes = new DomainWrites(domain, { ...this.#options, onIdle })
-    this.#domains.set(domain.name, writes)
-    return writes
+    return this.#domains.getOrInsertComputed(domain.name, () => new DomainWrites(domain, { ...this.#options, onIdle }))
   }
 }
 

@@ -153,9 +153,8 @@ export function refuseOtherMethods(app: FastifyInstance): void {
   }
   app.addHook('onRoute', ({ method, url, config }) => {
     if (url === '*') return // CORS preflights of any path.
-    const known = allowed.get(url) ?? new Set()
+    const known = allowed.getOrInsertComputed(url, () => new Set())
     for (const each of [method].flat()) known.add(each)
-    allowed.set(url, known)
     if (config?.otherMethods) widerPaths.set(url, config.otherMethods)
   })
   app.addHook('onRequest', ({ method, raw, routeOptions }, reply, done) => {

@@ -100,9 +100,8 @@ export class Verifier {
     if (stamp === undefined) return matches(blob, expected, coding)
     if (this.#known.isVerified({ digest, coding, stamp })) return true
     const key = `${digest}.${coding}.${stamp}`
-    const running = this.#running.get(key) ?? matches(blob, expected, coding).finally(() => this.#running.delete(key))
-    this.#running.set(key, running)
-    const isRight = await running
+    const verify = () => matches(blob, expected, coding).finally(() => this.#running.delete(key))
+    const isRight = await this.#running.getOrInsertComputed(key, verify)
     if (isRight) this.#known.recordVerified({ digest, coding, stamp })
     return isRight
   }

@@ -36,8 +36,7 @@ export class BackgroundChanges {
 
   /** Carries out a recorded change; other changes may run between its slices. */
   carryOut(id: number): Promise<Removed> {
-    const running = this.#inSlices.get(id) ?? this.#runSlices(id)
-    this.#inSlices.set(id, running)
+    const running = this.#inSlices.getOrInsertComputed(id, () => this.#runSlices(id))
     return running.finally(() => this.#inSlices.delete(id))
   }
 

@@ -145,8 +145,9 @@ export function ensureBelow(root: string): EnsureDirectory {
   // As `join` writes it: DATA_DIR may be `./data` or `/data/`.
   const ensured = new Map([[join(root, '.'), Promise.resolve()]])
   return function ensure(directory: string): Promise<void> {
-    const created = ensured.get(directory) ?? ensure(dirname(directory)).then(() => create(directory))
-    ensured.set(directory, created)
+    const created = ensured.getOrInsertComputed(directory, () =>
+      ensure(dirname(directory)).then(() => create(directory)),
+    )
     created.catch(() => ensured.delete(directory))
     return created
   }

@@ -28,8 +28,7 @@ export class ContentCommit {
   /** Adds a pending blob; the returned function removes it. */
   add(content: PendingContent): () => void {
     const { digest } = content
-    const contents = this.#pending.get(digest) ?? new Set()
-    this.#pending.set(digest, contents.add(content))
+    const contents = this.#pending.getOrInsertComputed(digest, () => new Set()).add(content)
     return () => {
       contents.delete(content)
       if (contents.size === 0 && this.#pending.get(digest) === contents) this.#pending.delete(digest)

@@ -199,10 +199,9 @@ function categoryChanges(changes: RowChange<tables.StoredFile>[]) {
     for (const [file, files] of [[before, -1] as const, [after, 1] as const]) {
       if (!file) continue
       const { category, size } = file
-      const sum = added.get(category) ?? { category, files: 0, bytes: 0 }
+      const sum = added.getOrInsertComputed(category, () => ({ category, files: 0, bytes: 0 }))
       sum.files += files
       sum.bytes += files * size
-      added.set(category, sum)
     }
   return [...added.values()]
 }

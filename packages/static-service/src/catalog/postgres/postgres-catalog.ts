@@ -111,12 +111,8 @@ class FileLookup {
   }
 
   find(path: string): Promise<FileRow | undefined> {
-    const known = this.#waiting.get(path)
-    if (known) return known.promise
-    const lookup = Promise.withResolvers<FileRow | undefined>()
-    this.#waiting.set(path, lookup)
-    this.#schedule()
-    return lookup.promise
+    if (this.#waiting.size === 0) this.#schedule()
+    return this.#waiting.getOrInsertComputed(path, () => Promise.withResolvers()).promise
   }
 
   /** Look-ups without a result yet. */
