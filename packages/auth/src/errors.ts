@@ -1,4 +1,4 @@
-import { type Access, HttpError } from '@domains-and-files/http'
+import { type Access, forbidden, HttpError, unavailable } from '@domains-and-files/http'
 
 // The errors of this package. Import them as `errors`.
 
@@ -26,7 +26,6 @@ export const codeInvalid = () =>
 export const roleRequired = (needed: Access) =>
   challenge(403, 'forbidden', `This needs the role ${needed}`, 'insufficient_scope')
 
-export const forbidden = (detail: string) => new HttpError(403, 'forbidden', detail)
 export const rightsChanged = () =>
   forbidden('Your rights have changed while this request arrived, so nothing was done: send it again')
 export const loginRequired = () => forbidden('An API token cannot do this: log in with a password')
@@ -36,9 +35,6 @@ export const weakPassword = (reason: string) => new HttpError(400, 'weak_passwor
 
 export const tooManyLogins = (retryAfter: number) =>
   new HttpError(429, 'too_many_requests', `Too many failed logins: try again in ${retryAfter} seconds`, { retryAfter })
-
-const unavailable = (retryAfter: number, reason: string, cause?: unknown) =>
-  new HttpError(503, 'unavailable', reason, { retryAfter, cause })
 
 const later = 'try again in a moment'
 

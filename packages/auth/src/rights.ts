@@ -1,3 +1,4 @@
+import { forbidden } from '@domains-and-files/http'
 import type { FastifyContextConfig } from 'fastify'
 import { z } from 'zod'
 import * as errors from './errors.ts'
@@ -131,7 +132,7 @@ export function findExcess(caller: Rights, wanted: Grant): string | undefined {
 
 /** @throws {HttpError} 403 with this reason; nothing if undefined. */
 export function refuse(excess: string | undefined): void {
-  if (excess !== undefined) throw errors.forbidden(excess)
+  if (excess !== undefined) throw forbidden(excess)
 }
 
 /** Whether the caller may write this RRset of a domain that it may see, without another person's approval. */
@@ -162,8 +163,8 @@ function outsideRecords({ records, readsAll, writes }: Rights, what: string) {
   const may = records
     ? `This token may ${readsAll ? 'write' : 'read and write'} only ${describeRecordLimits(records)}`
     : 'This needs the role editor'
-  return errors.forbidden(`${may}, not ${what}`)
+  return forbidden(`${may}, not ${what}`)
 }
 
 /** 403 for a caller whose writes need approval, on routes that cannot wait for one. */
-export const onlyProposes = () => errors.forbidden('You may only propose changes: send them to /api/domains')
+export const onlyProposes = () => forbidden('You may only propose changes: send them to /api/domains')

@@ -1,12 +1,7 @@
-import { type Fault, HttpError } from '@domains-and-files/http'
+import { type Fault, forbidden, HttpError, unavailable } from '@domains-and-files/http'
 import type { HostRecord } from './dns/record.ts'
 
 // Every failure that a client of this service can get, by name. The codes are the contract; the words may change.
-
-const forbidden = (detail: string) => new HttpError(403, 'forbidden', detail)
-
-const unavailable = (retryAfter: number, detail: string, cause?: unknown) =>
-  new HttpError(503, 'unavailable', detail, { retryAfter, cause })
 
 export const domainNotFound = (domain: string) =>
   new HttpError(404, 'domain_not_found', `There is no domain ${domain} in this account`)
@@ -14,7 +9,7 @@ export const domainNotFound = (domain: string) =>
 /** `errors` point at the ids of a batch that are not in the zone. */
 export function recordNotFound(id: string, errors?: Fault[]) {
   const detail = `There is no record ${id} in this zone: read the zone again for its present ids`
-  return new HttpError(404, 'record_not_found', detail, errors ? { errors } : {})
+  return new HttpError(404, 'record_not_found', detail, { errors })
 }
 
 export const rrsetNotFound = (name: string, type: string) =>
@@ -170,7 +165,7 @@ export function changeOutdated(
   diffs?: { proposed: unknown; changes: unknown },
 ) {
   const detail = `The zone has changed since this was proposed: ${reason}. Look at it again`
-  return new HttpError(409, 'change_outdated', detail, diffs ? { members: diffs } : {})
+  return new HttpError(409, 'change_outdated', detail, { members: diffs })
 }
 
 export function tooManyChanges(what: string) {

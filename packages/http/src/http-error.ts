@@ -7,13 +7,13 @@ export interface Fault {
 }
 
 interface Extras {
-  headers?: Record<string, string>
+  headers?: Record<string, string> | undefined
   /** Seconds until it may succeed, for the header Retry-After. */
   retryAfter?: number
-  errors?: Fault[]
+  errors?: Fault[] | undefined
   cause?: unknown
   /** More members of the problem (RFC 9457, 3.2), in snake_case. */
-  members?: Record<string, unknown>
+  members?: Record<string, unknown> | undefined
 }
 
 /** An error for the client: status, stable code, and a `detail` that says what to do. */
@@ -42,6 +42,12 @@ export const validationFailed = (errors: Fault[]) =>
   })
 
 const maxFaults = 1000
+
+export const forbidden = (detail: string) => new HttpError(403, 'forbidden', detail)
+
+/** 503 for a while: the request may succeed after `retryAfter` seconds. */
+export const unavailable = (retryAfter: number, detail: string, cause?: unknown) =>
+  new HttpError(503, 'unavailable', detail, { retryAfter, cause })
 
 export const malformedBody = (detail: string, cause?: unknown) =>
   new HttpError(400, 'malformed_body', detail, { cause })

@@ -7,7 +7,7 @@ import {
 } from '@domains-and-files/persistence'
 import type { FastifyBaseLogger, FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { HttpError, unsupportedMediaType, validationFailed } from './http-error.ts'
+import { HttpError, unavailable, unsupportedMediaType, validationFailed } from './http-error.ts'
 
 // An ES import of `node:http` evaluates every export and so loads the WebSocket client, a tenth of the start time.
 export const { STATUS_CODES, validateHeaderName, validateHeaderValue } = process.getBuiltinModule('node:http')
@@ -88,7 +88,7 @@ export function databaseProblem(failure: unknown): HttpError | undefined {
   const error = storageFailure(failure)
   if (error instanceof DatabaseUnavailableError) {
     const detail = 'The storage fails or cannot be reached, so nothing was changed: try again in a moment'
-    return new HttpError(503, 'unavailable', detail, { retryAfter: 2, cause: error.cause })
+    return unavailable(2, detail, error.cause)
   }
   if (error instanceof OutcomeUnknownError) {
     const detail = 'The database failed while it stored this: read what is stored before you try again'

@@ -1,4 +1,4 @@
-import { HttpError } from '@domains-and-files/http'
+import { forbidden, HttpError, unavailable } from '@domains-and-files/http'
 
 // Every error response of this service. The code is the contract; the detail may be reworded.
 
@@ -20,7 +20,7 @@ export const reservedPath = (segment: string) =>
 export const duplicatePath = (path: string) =>
   new HttpError(400, 'duplicate_path', `The request names this path twice: ${path}`)
 
-export const forgetNeedsAdmin = () => new HttpError(403, 'forbidden', 'Forgetting files needs the role admin')
+export const forgetNeedsAdmin = () => forbidden('Forgetting files needs the role admin')
 
 /** An archive, or another body of a tree, that cannot be stored as it is; names the entry. */
 export const invalidArchive = (reason: string, entry?: string) =>
@@ -164,15 +164,10 @@ export const treeTooLarge = (excess: string) =>
 export const notMultipart = () => new HttpError(415, 'unsupported_media_type', 'Send files as multipart/form-data')
 
 export const contentsUnavailable = (cause: unknown) =>
-  new HttpError(503, 'unavailable', 'The object storage does not answer or refuses access: try again in a moment', {
-    cause,
-    retryAfter: 2,
-  })
+  unavailable(2, 'The object storage does not answer or refuses access: try again in a moment', cause)
 
 export const contentMissing = () =>
-  new HttpError(503, 'unavailable', 'The same content was deleted during this upload: nothing changed; send it again', {
-    retryAfter: 1,
-  })
+  unavailable(1, 'The same content was deleted during this upload: nothing changed; send it again')
 
 /** Bytes of a content that is arriving are gone: somebody, or a rule of the bucket, removed them. */
 export class BytesLost extends HttpError {

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import { type Caller, hasRole, Network } from '@domains-and-files/auth'
-import { type App, HttpError, validationFailed } from '@domains-and-files/http'
+import { type App, forbidden, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { readDomain } from '../dns/domain-name.ts'
@@ -43,7 +43,7 @@ const Registration = anyCase(
 /** Makes a token that is limited to the TXT records of one name. */
 async function registerName(request: FastifyRequest, { domains, auth }: Dependencies) {
   const { caller } = request
-  if (caller.token) throw new HttpError(403, 'forbidden', 'An API token cannot register: log in')
+  if (caller.token) throw forbidden('An API token cannot register: log in')
   const { name, allowfrom } = parseBody(Registration, request.body)
   const host = await expectHostName(name, { domains, caller })
   const message = host.name.startsWith('*') ? 'must not be a wildcard' : validateName(host.name, host.domain.name)

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type App, HttpError, validationFailed } from '@domains-and-files/http'
+import { type App, forbidden, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Dependencies } from '../storage.ts'
@@ -30,7 +30,7 @@ export function registerHttpreqRoutes(scope: App, challenges: AcmeChallenges, pa
 }
 
 const notAChallenge = (fqdn: string) =>
-  new HttpError(403, 'forbidden', `${fqdn} does not begin with _acme-challenge: use a token whose records name it`)
+  forbidden(`${fqdn} does not begin with _acme-challenge: use a token whose records name it`)
 
 // What is no text counts as missing.
 const text = z.string().optional().catch(undefined)

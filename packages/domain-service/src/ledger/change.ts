@@ -42,7 +42,7 @@ export function toStoredProblem(error: unknown): StoredProblem {
 }
 
 export const fromStoredProblem = ({ status, code, detail, errors, headers }: StoredProblem) =>
-  new HttpError(status, code, detail, { ...(errors && { errors }), ...(headers && { headers }) })
+  new HttpError(status, code, detail, { errors, headers })
 
 /** Whether an error, or the problem made of it, means that the database of the replicas cannot be used now. */
 export function isDatabaseAway(error: unknown): boolean {

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { changesOf, etagOf } from '../dns/zone.ts'
 import { type ChangeZones, changeStatuses, fromStoredProblem, type StoredChange } from '../ledger/ledger.ts'
 import { change } from './openapi-examples.ts'
-import { Changes, visibleChanges, visibleDetail, visibleWarnings } from './zone/zone-schema.ts'
+import { Changes, visibleChanges, visibleError, visibleWarnings } from './zone/zone-schema.ts'
 
 const ChangeSummary = Changes.extend({
   omitted: z
@@ -78,6 +78,7 @@ const instantOf = (milliseconds: number | null) =>
 // What is undefined is not in the JSON.
 const describeCommon = (change: StoredChange, { caller }: Reader) => {
   const warnings = visibleWarnings(change.warnings, caller)
+  const problem = change.problem && visibleError(fromStoredProblem(change.problem), caller)
   return {
     id: change.id,
     created_at: new Date(change.created_at).toISOString(),
@@ -91,14 +92,8 @@ const describeCommon = (change: StoredChange, { caller }: Reader) => {
     held: change.is_held && change.status === 'queued' ? (true as const) : undefined,
     verified: change.status === 'confirmed' && !change.verified ? (false as const) : undefined,
     warnings: warnings.length > 0 ? warnings : undefined,
-    problem: change.problem && describeProblem(change, caller),
+    problem: problem && problemOf(problem, change.request_id),
   }
-}
-
-function describeProblem({ problem, request_id }: StoredChange, caller: Rights) {
-  const { status = 500, code = 'internal_error', detail = '', errors } = problem ?? {}
-  const visible = { status, code, detail: visibleDetail(code, detail, caller), errors }
-  return problemOf(fromStoredProblem(visible), request_id)
 }
 
 /** A change of one domain's history. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
-import { HttpError } from '../http-error.ts'
+import { unavailable } from '../http-error.ts'
 import { type Metrics, registerCounters } from '../monitoring/metrics.ts'
 import { problemOf } from '../problem-details.ts'
 import type { RawRouteServer } from '../requests/raw-route.ts'
@@ -88,7 +88,7 @@ function sendOverloaded(request: IncomingMessage, response: ServerResponse, head
   response.end(request.method === 'HEAD' ? undefined : body)
 }
 
-const overloaded = new HttpError(503, 'unavailable', 'Service overloaded: try again in a moment', { retryAfter: 2 })
+const overloaded = unavailable(2, 'Service overloaded: try again in a moment')
 
 /** Counter for bursts: logs the first event at once, later ones together, every five seconds. */
 function createLoggedCount(logCount: (count: number) => void) {

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
-import { bodyTooLarge, HttpError, malformedBody } from '../http-error.ts'
+import { bodyTooLarge, HttpError, malformedBody, unavailable } from '../http-error.ts'
 import { type Metrics, registerGauges } from '../monitoring/metrics.ts'
 
 declare module 'fastify' {
@@ -279,5 +279,4 @@ const idleSamples = 10
 const windowSamples = 3 * idleSamples
 const minBytesPerSecond = 1024
 
-const bodyMemoryFull = () =>
-  new HttpError(503, 'unavailable', 'Too many request bodies at once: try again in a moment', { retryAfter: 2 })
+const bodyMemoryFull = () => unavailable(2, 'Too many request bodies at once: try again in a moment')

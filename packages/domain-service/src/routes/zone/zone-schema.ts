@@ -135,10 +135,6 @@ export const visibleWarnings = (warnings: Warning[], caller: Rights): string[] =
     typeof warning === 'string' ? warning : visibleRecords([warning.rrset], caller).map(() => warning.text),
   )
 
-/** The detail of a problem for this caller: some details name records, or quote the registrar, which gets all records. */
-export const visibleDetail = (code: string, detail: string, caller: Rights): string =>
-  (isRecordLimited(caller) ? discreet.get(code) : undefined) ?? detail
-
 const discreet = new Map([
   ['record_exists', 'This record is there already'],
   ['record_conflict', 'The record cannot be beside another one of the zone'],
@@ -155,11 +151,10 @@ const discreet = new Map([
   ['registrar_bad_answer', "The registrar's answer cannot be used"],
 ])
 
-/** An error as this caller may see it. */
-export function visibleError(error: unknown, caller: Rights): unknown {
-  if (!(error instanceof HttpError)) return error
-  const { status, code, message, errors, headers } = error
-  const detail = visibleDetail(code, message, caller)
-  if (detail === message) return error
-  return new HttpError(status, code, detail, { headers, cause: error, ...(errors && { errors }) })
+/** An error as this caller may see it: some details name records, or quote the registrar, which gets all records. */
+export function visibleError<Failure>(error: Failure, caller: Rights): Failure | HttpError {
+  if (!(error instanceof HttpError) || !isRecordLimited(caller)) return error
+  const { status, code, errors, headers } = error
+  const detail = discreet.get(code)
+  return detail ? new HttpError(status, code, detail, { headers, cause: error, errors }) : error
 }
