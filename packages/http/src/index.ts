@@ -4,7 +4,7 @@ export { type App, type AppOptions, createApp } from './create-app.ts'
 export * from './http-error.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
 export { hasBody } from './limits/connections.ts'
-export { bodyChunks, limitValues, receiveBody, textOf } from './limits/request-bodies.ts'
+export { bodyChunks, limitValues, takeBodies, textOf } from './limits/request-bodies.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'
 export {

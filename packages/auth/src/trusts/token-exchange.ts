@@ -6,11 +6,10 @@ import {
   type Fault,
   HttpError,
   operations,
-  receiveBody,
+  takeBodies,
   tooManyFailures,
   unsupportedMediaType,
 } from '@domains-and-files/http'
-import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { digestOf } from '../api-tokens/token-format.ts'
 import * as errors from '../errors.ts'
@@ -70,8 +69,7 @@ export async function registerTokenExchange(app: App, { database, oneTime, sessi
   let loaded: Promise<WorkloadTokens> | undefined
   const load = () => (loaded ??= import('./workload-token.ts').then(({ WorkloadTokens }) => new WorkloadTokens()))
   await app.register(async (scope: App) => {
-    scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser(formType, readForm)
+    takeBodies(scope, formType, readForm)
     // In the form of OAuth (RFC 6749, 5.2).
     scope.setErrorHandler((error, request, reply) => {
       if (error instanceof errors.TokenRefusedError) {
@@ -98,8 +96,8 @@ export async function registerTokenExchange(app: App, { database, oneTime, sessi
 }
 
 // A parameter that is sent twice counts as missing (RFC 6749, 3.2).
-async function readForm(request: FastifyRequest) {
-  const fields = [...new URLSearchParams((await receiveBody(request)).toString())]
+function readForm(body: Buffer) {
+  const fields = [...new URLSearchParams(body.toString())]
   const named = Map.groupBy(fields, ([name]) => name)
   return Object.fromEntries(fields.filter(([name]) => named.get(name)?.length === 1))
 }

@@ -1,4 +1,4 @@
-import type { App } from '@domains-and-files/http'
+import { type App, takeBodies } from '@domains-and-files/http'
 import { BackgroundTask } from '@domains-and-files/persistence'
 import type { Dependencies } from '../storage.ts'
 import { AcmeChallenges } from './acme-challenges.ts'
@@ -6,7 +6,6 @@ import { registerAcmeDnsRoutes } from './acme-dns.ts'
 import { registerDyndns2Routes } from './dyndns2.ts'
 import { registerExternalDnsRoutes } from './external-dns.ts'
 import { registerHttpreqRoutes } from './httpreq.ts'
-import { takeAnyJson } from './json-protocol.ts'
 import { registerRegistrarDoor } from './registrar-door/door.ts'
 import { RetryingWriter } from './retrying-writer.ts'
 
@@ -22,7 +21,8 @@ export async function registerIntegrations(app: App, parts: Dependencies) {
   })
   app.addHook('onClose', () => sweeping.close())
   await app.register(async (scope: App) => {
-    takeAnyJson(scope)
+    // JSON under any content type: curl sends `application/x-www-form-urlencoded` by default.
+    takeBodies(scope, '*', (body) => body.toString())
     registerHttpreqRoutes(scope, challenges, parts)
     registerAcmeDnsRoutes(scope, challenges, parts)
     registerExternalDnsRoutes(scope, { ...parts, writer })

@@ -1,11 +1,9 @@
 import {
-  type App,
   describeIssue,
   HttpError,
   limitValues,
   malformedBody,
   problemOf,
-  receiveBody,
   requestProblem,
   toFaults,
   validationFailed,
@@ -14,15 +12,6 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 
 // JSON as other programs speak it: bodies of any media type, keys in any case, `error` in failures.
-
-/**
- * Takes JSON bodies under any content type: curl sends `application/x-www-form-urlencoded` by default. Call it on a
- * scope of its own.
- */
-export function takeAnyJson(scope: App) {
-  scope.removeAllContentTypeParsers()
-  scope.addContentTypeParser('*', async (request: FastifyRequest) => (await receiveBody(request)).toString())
-}
 
 /** A schema of objects whose keys clients write in any case: known keys get the spelling of the schema. */
 export function anyCase<Schema extends z.ZodObject>(schema: Schema) {

@@ -148,10 +148,19 @@ export async function* bodyChunks(request: IncomingMessage): AsyncGenerator<Buff
 }
 
 /**
- * The whole body of a request, up to the `bodyLimit` of its route. For content-type parsers.
- * @throws {HttpError} 413 if it is larger, 503 as `hold`, 400 if the client stops before its end.
+ * Takes bodies of these media types and no others, on a scope of its own: `read` makes `request.body` of the whole body.
+ * One that is larger than the `bodyLimit` of its route gets 413, one that ends early 400, 503 as `hold`.
  */
-export async function receiveBody({ server, raw, routeOptions }: FastifyRequest): Promise<Buffer> {
+export function takeBodies(
+  scope: FastifyInstance,
+  types: string | string[],
+  read: (body: Buffer, request: FastifyRequest) => unknown,
+): void {
+  scope.removeAllContentTypeParsers()
+  scope.addContentTypeParser(types, async (request: FastifyRequest) => read(await receiveBody(request), request))
+}
+
+async function receiveBody({ server, raw, routeOptions }: FastifyRequest): Promise<Buffer> {
   if (raw.readableEnded) return Buffer.alloc(0) // As in `bodyChunks`.
   const { bodyLimit = smallBody } = routeOptions
   const { 'content-length': announced } = raw.headers
@@ -195,13 +204,11 @@ const mediaTypes = ['application/json', 'application/merge-patch+json']
  */
 export function parseJsonBodies(app: FastifyInstance) {
   const parseJson = app.getDefaultJsonParser('error', 'error')
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser(mediaTypes, async (request: FastifyRequest) => {
-    const body = await receiveBody(request)
+  takeBodies(app, mediaTypes, async (body, request) => {
     const schema = request.routeOptions.schema?.body as z.ZodType | undefined
     if (body.length === 0 && schema?.safeParse(undefined).success !== false) return undefined
     if ((request.headers['content-encoding'] ?? 'identity') !== 'identity') throw contentCodingNotSupported()
-    const text = textOf(request, body)
+    const text = textOf(body, request)
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     void parseJson(request, text, (error, value) => {
       if (error) reject(malformedBody(text ? describeError(text) : 'The body is empty: send JSON'))
@@ -217,7 +224,7 @@ export function parseJsonBodies(app: FastifyInstance) {
  * The text of a body, without its byte order mark.
  * @throws {HttpError} 415 if its type names another charset, 400 if it is not valid UTF-8.
  */
-export function textOf({ raw }: FastifyRequest, body: Buffer): string {
+export function textOf(body: Buffer, { raw }: FastifyRequest): string {
   // As it was sent: routes of bodies of any type hide it from the framework.
   const [type = ''] = raw.headersDistinct['content-type'] ?? []
   const [, charset = 'utf-8'] = /;\s*charset="?([^\s";]+)/i.exec(type) ?? []

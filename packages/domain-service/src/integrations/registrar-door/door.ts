@@ -1,5 +1,5 @@
 import { allowsDomain } from '@domains-and-files/auth'
-import { type App, delay, HttpError, receiveBody, requestProblem } from '@domains-and-files/http'
+import { type App, delay, HttpError, requestProblem, takeBodies } from '@domains-and-files/http'
 import {
   type Element,
   type Envelope,
@@ -64,8 +64,7 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
     return sendXml(reply, renderAnswer(envelopeOf(request, reply), answer))
   }
   await app.register(async (scope: App) => {
-    scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('*', async (request: FastifyRequest) => parseForm(String(await receiveBody(request))))
+    takeBodies(scope, '*', (body) => parseForm(body.toString()))
     scope.route({
       method: ['GET', 'POST'],
       url: '/integrations/registrar/xml.response',

@@ -3,11 +3,10 @@ import {
   bodyTooLarge,
   malformedBody,
   operations,
-  receiveBody,
+  takeBodies,
   textOf,
   unsupportedMediaType,
 } from '@domains-and-files/http'
-import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { parseZoneFile, printZoneFile } from '../../dns/zone-file/zone-file.ts'
@@ -116,10 +115,7 @@ const filePath = '/api/domains/:domain/dns/zonefile'
 export async function registerZoneFileRoutes(app: App, { zones }: Dependencies) {
   const write = { ...routes.putZoneFile, bodyLimit: 1024 * 1024 }
   await app.register(async (scope: App) => {
-    scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('text/dns', async (request: FastifyRequest) =>
-      textOf(request, await receiveBody(request)),
-    )
+    takeBodies(scope, 'text/dns', textOf)
     scope.get(filePath, reads.getZoneFile, (request, reply) => {
       reply.type('text/dns')
       return readZone(request, reply, zones, printZoneFile)

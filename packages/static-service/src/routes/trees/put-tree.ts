@@ -200,7 +200,7 @@ async function readJson(request: FastifyRequest, chunks: AsyncIterable<Buffer>):
     request.server.requestBodies.hold(request.raw, chunk.length + chunkOverhead)
     read.push(chunk)
   }
-  const text = textOf(request, Buffer.concat(read))
+  const text = textOf(Buffer.concat(read), request)
   try {
     return JSON.parse(text)
   } catch {
