@@ -7,6 +7,7 @@ import {
   type Clock,
   HttpError,
   linkNext,
+  operations,
   pageQuery,
   validationFailed,
 } from '@domains-and-files/http'
@@ -25,8 +26,8 @@ interface Dependencies extends Pick<Auth, 'findReader'> {
 /** GET /api/events: page by page, or as a stream that stays open. */
 export function registerEventRoutes(app: App, { log, clock, findReader }: Dependencies) {
   const openStream = eventStreams(app, log, clock)
-  const config = { access: 'viewer', folders: 'handler' } as const
-  app.get('/api/events', { config, schema: schemaOf(log.source) }, async (request, reply) => {
+  const { listEvents } = routesOf(log.source)
+  app.get('/api/events', listEvents, async (request, reply) => {
     const { after: position, ...query } = request.query
     const lastId = String(request.headers['last-event-id'] ?? '')
     if (lastId && !eventIdPattern.test(lastId)) throw validationFailed([notAnId])
@@ -117,41 +118,43 @@ const tooManyListeners = () =>
     { retryAfter: 30 },
   )
 
-const schemaOf = ({ types, example }: EventSource) => ({
-  operationId: 'listEvents',
-  summary: 'What has happened, oldest first',
-  description: `Events of the last 30 days about what the caller may see. Read on with \`after\` = \`next\`, at the end too: nothing is missed. Types: ${types.map((type) => `\`${type}\``).join(', ')}.
+const routesOf = ({ types, example }: EventSource) =>
+  operations({
+    shared: { access: 'viewer', folders: 'handler', tags: ['events'] },
+    listEvents: {
+      summary: 'What has happened, oldest first',
+      description: `Events of the last 30 days about what the caller may see. Read on with \`after\` = \`next\`, at the end too: nothing is missed. Types: ${types.map((type) => `\`${type}\``).join(', ')}.
 
 With \`Accept: text/event-stream\` the response stays open and sends each event when it happens (server-sent events; a comment every 15 seconds). After a break, send the last id as \`Last-Event-ID\`, as browsers do.`,
-  tags: ['events'],
-  querystring: z.strictObject({
-    after: z
-      .string('must be given once')
-      .refine(
-        (text) => text === 'latest' || eventIdPattern.test(text),
-        'must be the "next" of an earlier response, the id of an event, or latest',
-      )
-      .optional()
-      .describe(
-        'the `next` of an earlier response, or the id of an event; `latest`: only what happens from now on; default: from the oldest',
-      ),
-    types: z
-      .string('must be given once')
-      .transform((text) => text.split(','))
-      .refine((list) => list.every((type) => types.includes(type)), `must be some of ${types.join(',')}`)
-      .optional()
-      .meta({ type: 'string', description: 'comma-separated; default: all' }),
-    limit: pageQuery(50, 200).page_size,
-  }),
-  requestHeaders: {
-    'last-event-id': {
-      description: 'instead of `after`: the id of the last event of an earlier stream',
-      example: exampleId,
+      querystring: z.strictObject({
+        after: z
+          .string('must be given once')
+          .refine(
+            (text) => text === 'latest' || eventIdPattern.test(text),
+            'must be the "next" of an earlier response, the id of an event, or latest',
+          )
+          .optional()
+          .describe(
+            'the `next` of an earlier response, or the id of an event; `latest`: only what happens from now on; default: from the oldest',
+          ),
+        types: z
+          .string('must be given once')
+          .transform((text) => text.split(','))
+          .refine((list) => list.every((type) => types.includes(type)), `must be some of ${types.join(',')}`)
+          .optional()
+          .meta({ type: 'string', description: 'comma-separated; default: all' }),
+        limit: pageQuery(50, 200).page_size,
+      }),
+      requestHeaders: {
+        'last-event-id': {
+          description: 'instead of `after`: the id of the last event of an earlier stream',
+          example: exampleId,
+        },
+      },
+      errors: [eventsExpired(), tooManyListeners()],
+      ...answers(200, 'Events, oldest first', pageSchema(example)),
     },
-  },
-  errors: [eventsExpired(), tooManyListeners()],
-  ...answers(200, 'Events, oldest first', pageSchema(example)),
-})
+  })
 
 const pageSchema = ({ type, data }: EventSource['example']) => {
   const { at, by, request_id } = data

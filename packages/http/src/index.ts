@@ -28,12 +28,6 @@ export {
 } from './requests/raw-route.ts'
 export { clientAddressReader, forwardingCheck, methodNotAllowed } from './requests/request-head.ts'
 export { describeIssue, parseInput, pointerTo, toFaults, uncheckedJson } from './requests/validation.ts'
-export {
-  type Access,
-  answers,
-  eachAnswer,
-  type HeaderDoc,
-  operations,
-} from './route-schema.ts'
+export { type Access, answers, type HeaderDoc, operations } from './route-schema.ts'
 export * from './settings.ts'
 export { StartRefusedError, startService } from './start-service.ts'

@@ -10,10 +10,12 @@ export interface HeaderDoc {
   example: string
 }
 
-/** A response beside its schema. `content` is its media type where that is not JSON, or not JSON alone. */
+/** A response of a route. `content` is its media type where that is not JSON, or not JSON alone. */
 export interface ResponseDoc {
   description: string
   headers?: Record<string, HeaderDoc>
+  /** The schema of the body; absent: it has none, or only one of `content`. */
+  body?: z.ZodType
   content?: string
   /** A body of that media type; without it the body is binary. */
   example?: string
@@ -89,6 +91,7 @@ export function operations<const All extends Record<string, Operation> & { share
   const { shared, ...each } = all
   const options = Object.entries(each).map(([operationId, own]) => {
     const schema: Operation = { operationId, ...shared, ...own }
+    if (schema.responses) schema.response = bodiesOf(schema.responses)
     const config = Object.fromEntries(rights.map((name) => [name, schema[name]]))
     for (const name of rights) delete schema[name]
     return [operationId, { config, schema }]
@@ -96,10 +99,16 @@ export function operations<const All extends Record<string, Operation> & { share
   return Object.fromEntries(options) as {
     [Id in Exclude<keyof All, 'shared'>]: {
       config: FastifyContextConfig
-      schema: Omit<All['shared'], keyof All[Id]> & All[Id]
+      schema: WithBodies<Omit<All['shared'], keyof All[Id]> & All[Id]>
     }
   }
 }
+
+type WithBodies<Schema> = Schema extends { responses: infer Docs } ? Schema & { response: Bodies<Docs> } : Schema
+type Bodies<Docs> = { [Status in keyof Docs]: Docs[Status] extends { body: infer Body } ? Body : z.ZodUndefined }
+
+const bodiesOf = (responses: Record<number, ResponseDoc>) =>
+  Object.fromEntries(Object.entries(responses).map(([status, { body = z.undefined() }]) => [status, body]))
 
 /** Serves `optionalSlash`. Call it before other hooks change the options of routes. */
 export function serveOptionalSlashes(app: FastifyInstance): void {
@@ -110,23 +119,12 @@ export function serveOptionalSlashes(app: FastifyInstance): void {
   })
 }
 
-/** The success response of a route, for its schema; without a body by default. */
+/** The success response of a route, for its description; without a body by default. */
 export const answers = <const Status extends number, Body extends z.ZodType = z.ZodUndefined>(
   status: Status,
   description: string,
   body?: Body,
   headers: Record<string, HeaderDoc> = {},
 ) => ({
-  responses: { [status]: { description, headers } },
-  response: { [status]: body ?? z.undefined() } as Record<Status, Body>,
-})
-
-type BodyOf<Doc> = Doc extends { body: infer Body } ? Body : z.ZodUndefined
-
-/** The success responses of a route by status, for its schema. Each may have a schema of its body. */
-export const eachAnswer = <Docs extends Record<number, ResponseDoc & { body?: z.ZodType }>>(responses: Docs) => ({
-  responses,
-  response: Object.fromEntries(
-    Object.entries(responses).map(([status, { body = z.undefined() }]) => [status, body]),
-  ) as { [Status in keyof Docs]: BodyOf<Docs[Status]> },
+  responses: { [status]: { description, headers, body } } as Record<Status, ResponseDoc & { body: Body }>,
 })

@@ -27,7 +27,7 @@ const noStore = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' 
 
 const redirects = (description: string) => {
   const location = { description: 'Where to go', example: 'https://id.example.com/' }
-  return answers(302, description, z.undefined(), { location })
+  return answers(302, description, undefined, { location })
 }
 
 const example = {

@@ -2,7 +2,6 @@ import {
   type App,
   AttemptLimit,
   bodyTooLarge,
-  eachAnswer,
   type Fault,
   HttpError,
   operations,
@@ -56,10 +55,10 @@ const routes = operations({
     consumes: [formType],
     body: ExchangeForm,
     errors: [errors.issuerAway(), tooManyFailures(60), bodyTooLarge(), unsupportedMediaType([formType])],
-    ...eachAnswer({
+    responses: {
       200: { description: 'A token for 15 minutes at most', body: Exchanged },
       400: { description: 'Why not, in the form of OAuth; the log says more.', body: OAuthError },
-    }),
+    },
   },
 })
 

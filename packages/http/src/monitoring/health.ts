@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
+import { operations } from '../route-schema.ts'
 
 const Status = z.enum(['ok', 'degraded', 'unavailable'])
 const Check = z.looseObject({ status: Status })
@@ -15,6 +16,18 @@ const Health = z
   })
   .meta({ id: 'Health' })
 
+const { getHealth } = operations({
+  shared: { access: 'public', tags: ['operations'] },
+  getHealth: {
+    summary: 'Does the service work?',
+    description: 'Cheap and local: calls no other system. Each service adds fields of its own.',
+    responses: {
+      200: { description: 'It works, even if its status is `degraded`', body: Health },
+      503: { description: 'Its database or its disk fails', body: Health },
+    },
+  },
+})
+
 /** The checks of a service, and further fields of its own. Checks are cheap, and call no other system. */
 export interface HealthReport {
   checks: Record<string, Check>
@@ -23,30 +36,13 @@ export interface HealthReport {
 
 /** GET /health: 200 while the service works, even if `degraded`; 503 when it cannot. */
 export function serveHealth(app: FastifyInstance, version: string, report: () => HealthReport) {
-  app.get(
-    '/health',
-    {
-      schema: {
-        operationId: 'getHealth',
-        summary: 'Does the service work?',
-        description: 'Cheap and local: calls no other system. Each service adds fields of its own.',
-        tags: ['operations'],
-        responses: {
-          200: { description: 'It works, even if its status is `degraded`' },
-          503: { description: 'Its database or its disk fails' },
-        },
-        response: { 200: Health, 503: Health },
-      },
-      config: { access: 'public' },
-    },
-    async (_request, reply) => {
-      const { checks, fields } = report()
-      const found = Object.values(checks).map((check) => check.status)
-      const status = (['unavailable', 'degraded'] as const).find((bad) => found.includes(bad)) ?? 'ok'
-      return reply
-        .code(status === 'unavailable' ? 503 : 200)
-        .header('cache-control', 'no-store')
-        .send({ status, version, uptime_seconds: Math.floor(process.uptime()), ...fields, checks })
-    },
-  )
+  app.get('/health', getHealth, async (_request, reply) => {
+    const { checks, fields } = report()
+    const found = Object.values(checks).map((check) => check.status)
+    const status = (['unavailable', 'degraded'] as const).find((bad) => found.includes(bad)) ?? 'ok'
+    return reply
+      .code(status === 'unavailable' ? 503 : 200)
+      .header('cache-control', 'no-store')
+      .send({ status, version, uptime_seconds: Math.floor(process.uptime()), ...fields, checks })
+  })
 }

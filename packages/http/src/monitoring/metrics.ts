@@ -4,6 +4,7 @@ import { type Postgres, readBackupTimes } from '@domains-and-files/persistence'
 import type { Counter, Histogram, HistogramConfiguration, Registry } from '@prometheus-io/client'
 import type { FastifyInstance } from 'fastify'
 import { HttpError } from '../http-error.ts'
+import { operations } from '../route-schema.ts'
 
 export interface Metrics {
   client: typeof import('@prometheus-io/client')
@@ -154,43 +155,39 @@ export class RequestMetrics {
   }
 }
 
-/** GET /metrics (Prometheus text) for clients with the token. */
-export function serveMetrics(app: FastifyInstance, { registry, token }: Metrics) {
-  app.get(
-    '/metrics',
-    {
-      schema: {
-        operationId: 'getMetrics',
-        summary: 'Prometheus metrics',
-        description:
-          'Served while METRICS_TOKEN is set, to clients that send it as bearer token. Login and API tokens are rejected.',
-        tags: ['operations'],
-        security: [{ metrics_token: [] }],
-        errors: [metricsTokenRequired('Bearer')],
-        responses: {
-          200: {
-            description: 'Metrics in the Prometheus text format',
-            content: 'text/plain',
-            example: '# TYPE process_start_time_seconds gauge\n',
-          },
-        },
-      },
-      config: { access: 'public' }, // The handler checks METRICS_TOKEN.
-    },
-    async (request, reply) => {
-      const sent = request.headers.authorization
-      const expected = digest(`Bearer ${token()}`)
-      if (!timingSafeEqual(digest(sent?.replace(/^bearer /i, 'Bearer ') ?? ''), expected)) {
-        throw metricsTokenRequired(sent ? 'Bearer error="invalid_token"' : 'Bearer')
-      }
-      return reply.type(registry.contentType).send(await registry.metrics())
-    },
-  )
-}
-
 const metricsTokenRequired = (challenge: string) =>
   new HttpError(401, 'unauthorized', 'Send METRICS_TOKEN as bearer token', {
     headers: { 'www-authenticate': challenge },
   })
+
+const { getMetrics } = operations({
+  shared: { access: 'public', tags: ['operations'] }, // The handler checks METRICS_TOKEN.
+  getMetrics: {
+    summary: 'Prometheus metrics',
+    description:
+      'Served while METRICS_TOKEN is set, to clients that send it as bearer token. Login and API tokens are rejected.',
+    security: [{ metrics_token: [] }],
+    errors: [metricsTokenRequired('Bearer')],
+    responses: {
+      200: {
+        description: 'Metrics in the Prometheus text format',
+        content: 'text/plain',
+        example: '# TYPE process_start_time_seconds gauge\n',
+      },
+    },
+  },
+})
+
+/** GET /metrics (Prometheus text) for clients with the token. */
+export function serveMetrics(app: FastifyInstance, { registry, token }: Metrics) {
+  app.get('/metrics', getMetrics, async (request, reply) => {
+    const sent = request.headers.authorization
+    const expected = digest(`Bearer ${token()}`)
+    if (!timingSafeEqual(digest(sent?.replace(/^bearer /i, 'Bearer ') ?? ''), expected)) {
+      throw metricsTokenRequired(sent ? 'Bearer error="invalid_token"' : 'Bearer')
+    }
+    return reply.type(registry.contentType).send(await registry.metrics())
+  })
+}
 
 const digest = (text: string) => createHash('sha256').update(text).digest()

@@ -68,10 +68,7 @@ const convertSchemas = (routes: DocumentedRoute[]): BothSides => ({
     'input',
     routes.flatMap((route) => Object.values(requestSchemas(route)).flatMap((each) => each ?? [])),
   ),
-  output: toJsonSchemas('output', [
-    Problem,
-    ...routes.flatMap((route) => responseSchemas(route).flatMap(({ schema }) => schema ?? [])),
-  ]),
+  output: toJsonSchemas('output', [Problem, ...routes.flatMap(responseSchemas)]),
 })
 
 // Any operation can fail with these, before its handler runs.

@@ -50,12 +50,9 @@ export function requestSchemas({ schema = {} }: DocumentedRoute) {
   return { params: asZod(params), querystring: asZod(querystring), body: asZod(body) }
 }
 
-/** The zod schemas of a route's responses by status; undefined for those without a body. */
+/** The schemas of the bodies of a route's responses. */
 export const responseSchemas = ({ schema = {} }: DocumentedRoute) =>
-  Object.entries(schema.response ?? {}).map(([status, each]) => {
-    const found = asZod(each)
-    return { status, schema: found instanceof z.ZodUndefined ? undefined : found }
-  })
+  Object.values(schema.responses ?? {}).flatMap(({ body }) => body ?? [])
 
 /** The errors of a route: the declared ones, and those that its kind of input implies. */
 export const failuresOf = ({ schema = {} }: DocumentedRoute): HttpError[] =>
@@ -123,22 +120,17 @@ function describeResponses(route: DocumentedRoute, output: JsonSchemas): Record<
 const internalError = new HttpError(500, 'internal_error', 'Internal error')
 
 function describeSuccesses(route: DocumentedRoute, output: JsonSchemas): Record<string, Response> {
-  const docs = route.schema?.responses ?? {}
-  const schemas = new Map(responseSchemas(route).map(({ status, schema }) => [status, schema]))
-  const statuses = [...new Set([...Object.keys(docs), ...schemas.keys()])]
   return Object.fromEntries(
-    statuses.map((status) => {
-      const doc = docs[Number(status)]
-      const schema = schemas.get(status)
+    Object.entries(route.schema?.responses ?? {}).map(([status, doc]) => {
+      const { description, body } = doc
       // The schema of a text is that of its own media type.
-      const isJson = schema && !(doc?.content && schema instanceof z.ZodString)
+      const isJson = body && !(doc.content && body instanceof z.ZodString)
       const content = {
-        ...(isJson ? { 'application/json': mediaOf(output.of(schema), output) } : {}),
-        ...(doc?.content ? { [doc.content]: mediaOfDoc(doc) } : {}),
+        ...(isJson ? { 'application/json': mediaOf(output.of(body), output) } : {}),
+        ...(doc.content ? { [doc.content]: mediaOfDoc(doc) } : {}),
       }
-      const headers = describeHeaders({ ...doc?.headers, 'x-request-id': requestId })
-      const description = doc?.description ?? ''
-      return [status, { description, headers, ...(isJson || doc?.content ? { content } : {}) }]
+      const headers = describeHeaders({ ...doc.headers, 'x-request-id': requestId })
+      return [status, { description, headers, ...(isJson || doc.content ? { content } : {}) }]
     }),
   )
 }

@@ -72,7 +72,7 @@ test('a schema with an id is a component for each side that uses it', () => {
   const { components, paths } = describe({
     method: 'PUT',
     url: '/a',
-    schema: { body: Outer, response: { 200: Inner, 204: z.undefined() } },
+    schema: { body: Outer, responses: { 200: { description: '', body: Inner }, 204: { description: '' } } },
   })
 
   expect(Object.keys(components.schemas).sort()).toEqual(['Inner', 'InnerInput', 'OuterInput', 'Problem'])

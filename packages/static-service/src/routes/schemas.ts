@@ -1,4 +1,4 @@
-import { eachAnswer, Next, Pagination } from '@domains-and-files/http'
+import { Next, Pagination } from '@domains-and-files/http'
 import { z } from 'zod'
 import * as errors from '../errors.ts'
 import { categories } from '../files/media-type.ts'
@@ -100,10 +100,12 @@ const location = { description: 'URL of the record', example: `/api/files/${file
 const stored = { headers: { location, ...recordTag }, body: FileRecord }
 
 /** Of the upload of one file. */
-export const storedAnswers = eachAnswer({
-  200: { description: 'Replaced: the record of the file', ...stored },
-  201: { description: 'Created: the record of the file', ...stored },
-})
+export const storedAnswers = {
+  responses: {
+    200: { description: 'Replaced: the record of the file', ...stored },
+    201: { description: 'Created: the record of the file', ...stored },
+  },
+}
 
 export const FileList = z.object({
   files: z.array(FileRecord),

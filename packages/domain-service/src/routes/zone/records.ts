@@ -1,5 +1,5 @@
 import { requireRrsetRead } from '@domains-and-files/auth'
-import { type App, eachAnswer, operations } from '@domains-and-files/http'
+import { type App, operations } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { describeAddresses, recordTypes } from '../../dns/record-types.ts'
@@ -44,10 +44,10 @@ const routes = operations({
       record: z.string().meta({ description: 'its type, in any case', enum: [...recordTypes], examples: ['A'] }),
     }),
     errors: [...examples.writeFailures, recordExists(examples.record)],
-    ...eachAnswer({
+    responses: {
       201: { description: 'The added record', headers: { location, ...examples.zoneTag }, body: AddedAnswer },
       202: accepted,
-    }),
+    },
     body: z
       .strictObject({ ...recordFields, email_type: EmailType.optional() })
       .meta({ id: 'NewRecord', examples: [{ name: 'hello', address: '192.0.2.10' }] }),
@@ -58,14 +58,14 @@ const routes = operations({
       'A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref: Location has the new one.',
     params: AtRecord,
     errors: examples.patchFailures,
-    ...eachAnswer({
+    responses: {
       200: {
         description: 'The record as it now is',
         headers: { location: { ...location, description: 'Where it is now' }, ...examples.zoneTag },
         body: AddedAnswer,
       },
       202: accepted,
-    }),
+    },
     body: z
       .strictObject({
         ...patchFields,

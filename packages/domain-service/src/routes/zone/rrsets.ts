@@ -1,5 +1,5 @@
 import { mayReadRrset, requireRrsetRead } from '@domains-and-files/auth'
-import { type App, eachAnswer, operations, validationFailed } from '@domains-and-files/http'
+import { type App, operations, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { type NamedRrset, ownerOf } from '../../dns/record.ts'
@@ -76,21 +76,21 @@ const routes = operations({
       ...examples.writeHeaders,
       'if-none-match': { description: '`*`: 412 if there is such an RRset already', example: '*' },
     },
-    ...eachAnswer({
+    responses: {
       200: { description: 'The RRset as it now is', headers: examples.zoneTag, body: WrittenRrset },
       201: { description: 'The new RRset: there was none', headers: examples.zoneTag, body: WrittenRrset },
       202: accepted,
-    }),
+    },
     body: NewRrset,
   },
   removeRrset: {
     summary: 'Remove all records of one name and type',
     description: 'Idempotent: 204 also where there is none. `dry_run=true` previews it.',
-    ...eachAnswer({
+    responses: {
       200: { description: 'What would change', headers: examples.zoneTag, body: WrittenAnswer },
       202: accepted,
       204: { description: 'There is no such RRset now', headers: examples.zoneTag },
-    }),
+    },
   },
 })
 

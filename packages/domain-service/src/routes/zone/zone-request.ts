@@ -1,5 +1,5 @@
 import { allowsDomain, type Caller, requireWithinRecords } from '@domains-and-files/auth'
-import { type App, afterQuery, eachAnswer, isCurrent, validationFailed } from '@domains-and-files/http'
+import { type App, afterQuery, isCurrent, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { readDomain } from '../../dns/domain-name.ts'
@@ -75,16 +75,12 @@ export const readAnswers = <Body extends z.ZodType>(
   description: string,
   body: Body,
   media: { content?: string; example?: string } = {},
-) =>
-  eachAnswer({
-    200: {
-      description,
-      headers: { ...examples.zoneTag, ...examples.cacheHeaders },
-      body,
-      ...media,
-    },
+) => ({
+  responses: {
+    200: { description, headers: { ...examples.zoneTag, ...examples.cacheHeaders }, body, ...media },
     304: { description: 'The zone is still as If-None-Match says', headers: examples.zoneTag },
-  })
+  },
+})
 
 /** Answers with what `describe` makes of the zone of the path, with ETag and age; 304 where the client has the zone. */
 export async function readZone<Answer>(
@@ -143,14 +139,12 @@ export const accepted = {
 }
 
 /** The answers of a write that returns the whole zone. */
-export const zoneAnswers = eachAnswer({
-  200: {
-    description: 'The zone as it now is, and what changed',
-    headers: examples.zoneTag,
-    body: WrittenAnswer,
+export const zoneAnswers = {
+  responses: {
+    200: { description: 'The zone as it now is, and what changed', headers: examples.zoneTag, body: WrittenAnswer },
+    202: accepted,
   },
-  202: accepted,
-})
+}
 
 type WriteRequest = AtDomain & {
   query: { dry_run: boolean; propose: boolean; force: boolean }

@@ -1,4 +1,4 @@
-import { type App, answers, bodyChunks, eachAnswer, isCurrent, operations } from '@domains-and-files/http'
+import { type App, answers, bodyChunks, isCurrent, operations } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Catalog } from '../../catalog/catalog.ts'
 import * as errors from '../../errors.ts'
@@ -55,10 +55,10 @@ const routes = operations({
     description: 'What is stored about it, not its bytes: those are at `/static/{path}`.',
     params,
     requestHeaders: ifNoneMatchHeader,
-    ...eachAnswer({
+    responses: {
       200: { description: 'The record of the file', headers: recordTag, body: FileRecord },
       304: { description: 'Not modified since the record of If-None-Match', headers: recordTag },
-    }),
+    },
   },
   deleteFile: {
     access: 'editor',

@@ -1,13 +1,4 @@
-import {
-  type App,
-  answers,
-  eachAnswer,
-  isCurrent,
-  listSchema,
-  operations,
-  pageQuery,
-  paginate,
-} from '@domains-and-files/http'
+import { type App, answers, isCurrent, listSchema, operations, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { etagOf } from '../../catalog/changes/file-changes.ts'
@@ -113,10 +104,10 @@ const routes = operations({
     description: 'Public, and cacheable for a few seconds.',
     requestHeaders: ifNoneMatchHeader,
     errors: [noVersion()],
-    ...eachAnswer({
+    responses: {
       200: { description: 'The newest version', headers: recordTag, body: VersionRecord },
       304: { description: 'Not modified since the version of If-None-Match', headers: recordTag },
-    }),
+    },
   },
   getStats: {
     folders: 'prefix',

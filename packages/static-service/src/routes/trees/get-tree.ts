@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { type App, eachAnswer, isCurrent, operations } from '@domains-and-files/http'
+import { type App, isCurrent, operations } from '@domains-and-files/http'
 import { type BlobRef, verifiedPieces } from '@domains-and-files/persistence'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyRequest } from 'fastify'
@@ -78,10 +78,10 @@ const routes = operations({
       accept: { description: 'The form of the tree', example: 'application/zip' },
     },
     errors: [...treePathErrors, errors.directoryNotFound('site'), ...atErrors],
-    ...eachAnswer({
+    responses: {
       200: { description: 'The tree', headers: treeTag, content: '*/*', body: TreeFiles },
       304: { description: 'Not modified since the tree of If-None-Match', headers: treeTag },
-    }),
+    },
   },
 })
 

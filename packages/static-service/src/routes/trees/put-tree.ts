@@ -4,7 +4,6 @@ import {
   answers,
   bodyChunks,
   booleanQuery,
-  eachAnswer,
   malformedBody,
   operations,
   parseInput,
@@ -92,7 +91,7 @@ const routes = operations({
     errors: [errors.digestMismatch('its name'), fileTooLarge, errors.contentCodingNotSupported(), ...noRoom],
     consumes: ['application/octet-stream'],
     body: rawBody('Hello, files\n'),
-    ...eachAnswer({ 201: { description: 'Stored' }, 204: { description: 'It was stored already' } }),
+    responses: { 201: { description: 'Stored' }, 204: { description: 'It was stored already' } },
   },
 })
 

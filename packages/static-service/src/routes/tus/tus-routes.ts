@@ -58,7 +58,7 @@ const { createUpload, ...methods } = operations({
     description:
       'tus 1.0.0, for any of its clients. The file takes the path in `Upload-Metadata`, or its `filename` in the directory of the query. A body of `application/offset+octet-stream` is the first bytes.',
     querystring: z.strictObject({ folder: folder.optional() }),
-    ...answers(201, 'Created; with all bytes, the file is stored', z.undefined(), headers),
+    ...answers(201, 'Created; with all bytes, the file is stored', undefined, headers),
   },
   HEAD: { hide: true },
   POST: { hide: true }, // With its method in a header.
@@ -69,7 +69,7 @@ const { createUpload, ...methods } = operations({
       'The request that completes the file stores it, and responds with its `Content-Location`, `ETag` and `Repr-Digest`. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.',
     consumes: ['application/offset+octet-stream'],
     body: rawBody('Hello, files\n'),
-    ...answers(204, 'The bytes are durable', z.undefined(), headers),
+    ...answers(204, 'The bytes are durable', undefined, headers),
   },
   DELETE: {
     operationId: 'deleteUpload',
