@@ -209,11 +209,7 @@ export class DomainList {
   async #recordEvents() {
     const { store, clock, log } = this.#options
     if (!this.#snapshot || this.#isClosed) return
-    try {
-      await store.recordEvents(clock.now())
-    } catch (error) {
-      log.warn({ err: error }, 'events of domains not recorded')
-    }
+    await store.recordEvents(clock.now()).catch((err) => log.warn({ err }, 'events of domains not recorded'))
   }
 
   #dueInMs(pass: ListPass | undefined): number {

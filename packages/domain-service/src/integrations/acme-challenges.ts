@@ -129,11 +129,8 @@ export class AcmeChallenges {
 
   // A failure is harmless: the records are gone, and a row that stays costs one more sweep.
   async #forget(challenges: StoredChallenge[]) {
-    try {
-      await this.#dependencies.challenges.remove(challenges)
-    } catch (error) {
-      this.#dependencies.log.warn({ err: error }, 'removed ACME challenges not forgotten')
-    }
+    const { challenges: store, log } = this.#dependencies
+    await store.remove(challenges).catch((err) => log.warn({ err }, 'removed ACME challenges not forgotten'))
   }
 
   #expired(): Promise<StoredChallenge[]> {

@@ -49,11 +49,8 @@ export class ZoneWriter {
    * one calls this from time to time.
    */
   async start(): Promise<void> {
-    try {
-      await this.#options.ledger.recover()
-    } catch (error) {
-      this.#options.log.error({ err: error }, 'interrupted changes not recovered')
-    }
+    const { ledger, log } = this.#options
+    await ledger.recover().catch((err) => log.error({ err }, 'interrupted changes not recovered'))
     await this.#checks.start()
     this.queue.startQueued()
   }

@@ -127,9 +127,7 @@ interface Handlers {
 class AdmissionQueue {
   readonly #limits: ConnectionLimits
   readonly #handlers: Handlers
-  /** Entries before `#head` have been served; their slots are empty. */
-  #queue: ({ request: IncomingMessage; response: ServerResponse; since: number } | undefined)[] = []
-  #head = 0
+  readonly #queue: { request: IncomingMessage; response: ServerResponse; since: number }[] = []
   #servedUntimed = 0
   #isSliceOpen = false
   #hasAccepted = false
@@ -144,7 +142,7 @@ class AdmissionQueue {
   }
 
   readonly admit: RequestListener = (request, response) => {
-    const queued = this.#queue.length - this.#head
+    const { length: queued } = this.#queue
     if (this.#handlers.loop.isLate && !isExempt(request)) return this.#handlers.refuse(request, response)
     // The first requests of an iteration are not timed: the clock and a slice would cost as much as a whole iteration.
     if (queued === 0 && this.#servedUntimed < untimed) {
@@ -170,20 +168,14 @@ class AdmissionQueue {
   #endSlice() {
     this.#isSliceOpen = false
     this.#servedUntimed = 0
-    if (this.#head === this.#queue.length) return
+    if (this.#queue.length === 0) return
     this.#openSlice(performance.now())
     this.#serveNext()
   }
 
   #serveNext() {
-    const next = this.#queue[this.#head]
+    const next = this.#queue.shift()
     if (!next) return
-    this.#queue[this.#head] = undefined
-    this.#head += 1
-    if (this.#head === 1000) {
-      this.#queue = this.#queue.slice(this.#head)
-      this.#head = 0
-    }
     const { request, response, since } = next
     const now = performance.now()
     if (now - since > this.#limits.maxQueueMs) this.#handlers.refuse(request, response)

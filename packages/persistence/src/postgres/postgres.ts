@@ -112,7 +112,6 @@ export class Postgres extends Connection implements Sql {
    * @returns false without a direct URL: the caller must poll.
    */
   listen(channel: string, onNotification: (payload: string) => void): boolean {
-    if (!/^[a-z_]+$/.test(channel)) throw new Error(`${channel} is not a channel name`)
     const { connect, onError } = this.#parts
     if (connect) this.#listener = new Listener({ connect, channel, onNotification, onError })
     return connect !== undefined
