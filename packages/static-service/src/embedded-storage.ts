@@ -31,7 +31,7 @@ export async function openEmbeddedStorage(config: Config, log: Logger) {
     otherDatabases: () => [...(uploadDatabase.isIntact ? [uploadFile] : []), databaseFile(dataDir)],
     onError: (error) => log.error({ err: error }, 'content not removed'),
   })
-  catalog.onFree((digests) => store.collect(digests))
+  catalog.onFree = (digests) => store.collect(digests)
   const uploads = new Uploads(
     // Its log is flushed only for commits that a response depends on.
     { database: uploadDatabase.unsynced, log: uploadDatabase, lifetimeMs, store },

@@ -33,7 +33,8 @@ export class Compressor {
   readonly #waiting = new Map<string, Compressible>()
   /** Forms that are not smaller than the file. They depend on the bytes alone, so entries never expire. */
   readonly #useless = new LRUCache<string, true>({ max: 10_000 })
-  #listener: (digest: string) => void = () => undefined
+  /** Called with the digest of each blob that has a form that is not known, perhaps from another replica. */
+  onForm: (digest: string) => void = () => undefined
   #running: Promise<void> | undefined
   readonly #closing = new AbortController()
 
@@ -58,11 +59,6 @@ export class Compressor {
 
   get waiting(): number {
     return this.#waiting.size
-  }
-
-  /** Calls `listener` with the digest of each blob that has a form that is not known, perhaps from another replica. */
-  onForm(listener: (digest: string) => void) {
-    this.#listener = listener
   }
 
   /** Resolves when the queue is empty and no compression runs. */
@@ -112,7 +108,7 @@ export class Compressor {
         }
         await store.putForm(digest, form, compressed)
       }
-      this.#listener(digest)
+      this.onForm(digest)
     }
   }
 }

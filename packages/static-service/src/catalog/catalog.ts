@@ -45,7 +45,8 @@ export abstract class Catalog {
   readonly database: Sql
   readonly #commits: GroupCommit<CatalogCommand, unknown>
   readonly #changeListeners: ((paths: string[]) => void)[] = []
-  readonly #freeListeners: ((digests: string[]) => void)[] = []
+  /** Called after each commit of this process with the digests that lost their last reference. */
+  onFree: (digests: string[]) => void = () => undefined
   readonly #background: BackgroundChanges
 
   /** `commit`: as `ChangeGroups.commit`. */
@@ -152,11 +153,6 @@ export abstract class Catalog {
     this.#changeListeners.push(listener)
   }
 
-  /** Calls `listener` after each commit of this process with the digests that lost their last reference. */
-  onFree(listener: (digests: string[]) => void): void {
-    this.#freeListeners.push(listener)
-  }
-
   /** Changes that wait for their commit. */
   get waitingChanges(): number {
     return this.#commits.queued
@@ -192,7 +188,7 @@ export abstract class Catalog {
   // Listeners run before any command of the group resolves.
   #report(commands: CatalogCommand[], { outcomes, changed, freed }: Committed) {
     if (changed.length > 0) for (const listener of this.#changeListeners) listener(changed)
-    if (freed.length > 0) for (const listener of this.#freeListeners) listener(freed)
+    if (freed.length > 0) this.onFree(freed)
     // A new version may displace an older one, whose files can then be pruned.
     if (commands.some((command) => command.name === 'record')) void this.#background.prune()
     return outcomes

@@ -49,7 +49,7 @@ export class ContentCache {
     this.counts = this.#contents.counts
     // Called before the response to the change.
     catalog.onChange(this.#files.invalidate)
-    compressor.onForm((digest) => this.#codings.invalidate([digest]))
+    compressor.onForm = (digest) => this.#codings.invalidate([digest])
   }
 
   /** The caches by their metrics label. */

@@ -19,7 +19,7 @@ test('forms that another replica made are announced unless they are known', asyn
   const log = createLogger({ name: 'test', level: 'silent' })
   const compressor = new Compressor({ store: contents.store, log })
   const announced: string[] = []
-  compressor.onForm((each) => announced.push(each))
+  compressor.onForm = (each) => announced.push(each)
 
   for (const known of [[], ['br', 'zstd', 'gzip']] as const) {
     compressor.enqueue({ digest, size: content.length, contentType: 'text/css', known })

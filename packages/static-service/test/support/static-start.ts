@@ -92,7 +92,7 @@ export async function startStatic(
     onError: (error) => log.error({ err: error }, 'not collected'),
   })
   const catalog = await openSqliteCatalog(dataDir)
-  catalog.onFree((digests) => store.collect(digests))
+  catalog.onFree = (digests) => store.collect(digests)
   const compressor = new Compressor({ store, log })
   const rules = config.static
   const memoryBytes = rules.memoryCacheBytes

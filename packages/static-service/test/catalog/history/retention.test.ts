@@ -22,7 +22,7 @@ describe.each(databases)('%s', (database) => {
     const options = { history: { ...rules, ...history }, ...(quotaBytes && { quotaBytes }) }
     const { catalog, sql } = await openWith(options)
     const freed: string[] = []
-    catalog.onFree((digests) => freed.push(...digests))
+    catalog.onFree = (digests) => freed.push(...digests)
     const put = (content: string, size?: number) => catalog.writes.put({ files: [contentOf('a', content, size)] })
     const at = (change: number) =>
       catalog.reads.fileAt({ path: 'a', change }).then(
