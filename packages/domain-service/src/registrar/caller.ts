@@ -47,7 +47,9 @@ export class RegistrarCaller {
 
   constructor(options: CallerOptions) {
     this.#options = options
-    this.#unknown = new LRUCache({ max: 10_000, ttl: unknownMs, ttlResolution: 0, perf: options.clock })
+    // By size: with `max` it would allocate room for all at once.
+    const size = { maxSize: 10_000, sizeCalculation: () => 1 }
+    this.#unknown = new LRUCache({ ...size, ttl: unknownMs, ttlResolution: 0, perf: options.clock })
     this.breaker = new CircuitBreaker(options.clock, options.onFailing)
   }
 

@@ -13,7 +13,9 @@ export class AttemptLimit {
   /** `clock`: monotonic, since setting a clock back must not extend a window. */
   constructor(max: number, clock: Perf = performance) {
     this.#max = max
-    this.#attempts = new LRUCache({ max: 10_000, ttl: windowMs, ttlResolution: 0, perf: clock })
+    // By size: with `max` it would allocate room for all at once.
+    const size = { maxSize: 10_000, sizeCalculation: () => 1 }
+    this.#attempts = new LRUCache({ ...size, ttl: windowMs, ttlResolution: 0, perf: clock })
   }
 
   /** @throws {HttpError} 429 after too many attempts. */
