@@ -57,7 +57,7 @@ export async function openEmbeddedStorage(config: Config, log: Logger) {
       await tidied
       await uploads.close()
       await uploadDatabase.close()
-      await catalog.stopBackground() // The store removes what it has freed.
+      await catalog.background.close() // The store removes what it has freed.
       await store.close()
       backups[Symbol.dispose]()
       await catalog.close()

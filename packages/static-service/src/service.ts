@@ -33,7 +33,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
     isExclusive: catalog.isExclusive,
   })
   catalog.checkRules?.((version) => rules.catchUp(version))
-  catalog.startBackground()
+  catalog.background.start(catalog.isExclusive)
   const compressor = new Compressor({ store, log })
   opened.defer(() => compressor.close())
   const app = await buildApp({ config, auth, catalog, store, uploads, compressor, rules, metrics, log })

@@ -27,7 +27,7 @@ export class BackgroundChanges {
     this.#dependencies = dependencies
   }
 
-  /** Looks for both now and periodically. */
+  /** Looks for both now and periodically. `isExclusive`: no other process changes the catalog. */
   start(isExclusive: boolean): void {
     if (isExclusive) this.#untouchedMs = 0
     void this.#finishing.start(abandonedMs)
@@ -45,6 +45,7 @@ export class BackgroundChanges {
     return this.#pruning.run()
   }
 
+  /** No blob is freed from now on; changes in slices continue after the next opening. */
   async close(): Promise<void> {
     this.#isClosing = true
     await Promise.all([this.#finishing.close(), this.#pruning.close()])

@@ -47,7 +47,8 @@ export abstract class Catalog {
   readonly #changeListeners: ((paths: string[]) => void)[] = []
   /** Called after each commit of this process with the digests that lost their last reference. */
   onFree: (digests: string[]) => void = () => undefined
-  readonly #background: BackgroundChanges
+  /** Not to be started by commands: they do not know the rules of the service's history, and would prune it. */
+  readonly background: BackgroundChanges
 
   /** `commit`: as `ChangeGroups.commit`. */
   constructor(database: Sql, { history }: CatalogOptions, commit: (commands: CatalogCommand[]) => Promise<Committed>) {
@@ -57,7 +58,7 @@ export abstract class Catalog {
       (error) => error instanceof DatabaseUnavailableError || (error instanceof HttpError && error.status === 503),
     )
     this.writes = catalogWrites((command) => this.#commits.submit(command, isAlone(command) ? 'large' : 'small'))
-    this.#background = new BackgroundChanges({ database, history, writes: this.writes })
+    this.background = new BackgroundChanges({ database, history, writes: this.writes })
   }
 
   abstract find(path: string): Promise<FileRow | undefined>
@@ -130,21 +131,8 @@ export abstract class Catalog {
 
   protected abstract closeDatabase(): Promise<void>
 
-  /**
-   * Completes changes that an earlier process left, and prunes history, from now on. Not for commands: they do not know
-   * the rules of the service's history, and would prune it.
-   */
-  startBackground(): void {
-    this.#background.start(this.isExclusive)
-  }
-
-  /** Stops background work, so that it frees no more blobs; changes in slices continue after the next opening. */
-  stopBackground(): Promise<void> {
-    return this.#background.close()
-  }
-
   async close(): Promise<void> {
-    await this.stopBackground()
+    await this.background.close()
     await this.closeDatabase()
   }
 
@@ -182,7 +170,7 @@ export abstract class Catalog {
     if (change.to !== null)
       for (let after: string | undefined = ''; after !== undefined; )
         after = await this.writes.rehearse({ change, after })
-    return this.#background.carryOut(await this.writes.begin(change))
+    return this.background.carryOut(await this.writes.begin(change))
   }
 
   // Listeners run before any command of the group resolves.
@@ -190,7 +178,7 @@ export abstract class Catalog {
     if (changed.length > 0) for (const listener of this.#changeListeners) listener(changed)
     if (freed.length > 0) this.onFree(freed)
     // A new version may displace an older one, whose files can then be pruned.
-    if (commands.some((command) => command.name === 'record')) void this.#background.prune()
+    if (commands.some((command) => command.name === 'record')) void this.background.prune()
     return outcomes
   }
 }

@@ -85,7 +85,7 @@ export async function openReplica(
   })
   onTestFinished(() => postgres.close())
   const catalog = await openPostgresCatalog(postgres, { ...options, contents })
-  catalog.startBackground()
+  catalog.background.start(catalog.isExclusive)
   onTestFinished(() => catalog.close())
   return { catalog, postgres }
 }

@@ -234,7 +234,7 @@ test.each([
   const outcome = await stopAmid(first, () => change(first))
 
   const second = await openSqliteCatalog(folder, { limits })
-  second.startBackground()
+  second.background.start(second.isExclusive)
   onTestFinished(() => second.close())
 
   expect(outcome).toBe('the database is not available')
