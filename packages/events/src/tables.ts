@@ -1,5 +1,5 @@
 import {
-  dialect,
+  byteText,
   int8,
   list,
   type Migrations,
@@ -9,9 +9,6 @@ import {
   sql,
   strict,
 } from '@domains-and-files/persistence'
-
-// Byte order in both databases.
-const text = dialect({ sqlite: sql`text`, postgres: sql`text collate "C"` })
 
 // Not in the index on types, which each change would have to write: a scan in id order finds these types soon.
 const frequentTypes = ['files.changed', 'zone.changed']
@@ -26,7 +23,7 @@ export const ofTypes = (types: readonly string[]): Statement =>
 export const eventMigrations = {
   events: [
     sql`create table ${name('events')} (
-      id ${text} not null primary key,
+      id ${byteText} not null primary key,
       type text not null,
       by text,
       request_id text,
@@ -38,7 +35,7 @@ export const eventMigrations = {
       singleton ${int8} not null primary key,
       last ${int8} not null,
       pruned_at ${int8} not null,
-      expired ${text} not null
+      expired ${byteText} not null
     ) ${strict}`,
     sql`select 1`, // A migration of unreleased versions.
   ],
@@ -63,14 +60,14 @@ export const webhookMigrations = {
       created_by text not null,
       is_paused ${int8} not null default 0,
       -- Events up to here have been delivered, or have a row below.
-      position ${text} not null,
+      position ${byteText} not null,
       -- One process at a time delivers to it.
       claim text,
       claimed_until ${int8} not null default 0
     ) ${strict};
     create table ${name('webhook_deliveries')} (
       webhook text not null references ${name('webhooks')} (id) on delete cascade,
-      event ${text} not null,
+      event ${byteText} not null,
       type text not null,
       status text not null,
       tries ${int8} not null,

@@ -92,6 +92,8 @@ export const identity: Statement = dialect({
 })
 export const int8: Statement = dialect({ postgres: sql`bigint`, sqlite: sql`integer` })
 export const bytes: Statement = dialect({ postgres: sql`bytea`, sqlite: sql`blob` })
+/** Sorted by its bytes, in UTF-8, in both databases. */
+export const byteText: Statement = dialect({ postgres: sql`text collate "C"`, sqlite: sql`text` })
 export const strict: Statement = dialect({ postgres: nothing, sqlite: sql`strict` })
 
 export function render(statement: Statement, target: Target): Rendered {

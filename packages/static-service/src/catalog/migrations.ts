@@ -1,10 +1,7 @@
-import { dialect, int8, name, type Statement, sql, strict } from '@domains-and-files/persistence'
+import { dialect, int8, name, type Statement, sql, strict, byteText as text } from '@domains-and-files/persistence'
 
 /** The schema of everything that static-service stores in PostgreSQL. */
 export const schemaName = 'static_service'
-
-// Names sort by their UTF-8 bytes in both databases.
-const text = dialect({ sqlite: sql`text`, postgres: sql`text collate "C"` })
 
 /** Columns of a table that is found by its text key alone. */
 const keyed = dialect({ sqlite: sql`strict, without rowid`, postgres: sql`` })

@@ -89,10 +89,10 @@ export async function runTogether(transaction: SqlTransaction, work: (writer: Wr
   }
 }
 
-/** A page of rows by its number, or the rows after a position. */
+/** A page of rows by its number, or the rows after a position, as requests ask for it. */
 export interface PageQuery<Position> {
   page: number
-  pageSize: number
+  page_size: number
   after?: Position | undefined
 }
 
@@ -107,7 +107,7 @@ export interface Page<Row, Position> {
 /** Reads a page: `from` selects the rows in order, from those that `after` names if any; `all` are all of them. */
 export async function readPage<Row extends object, Position>(
   database: SqlTransaction,
-  { page, pageSize, after }: PageQuery<Position>,
+  { page, page_size: pageSize, after }: PageQuery<Position>,
   { from, all, positionOf }: { from: Statement; all: Statement; positionOf: (row: Row) => Position },
 ): Promise<Page<Row, Position>> {
   const skip = after === undefined ? (page - 1) * pageSize : 0

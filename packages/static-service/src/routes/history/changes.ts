@@ -131,16 +131,12 @@ const routes = operations({
 
 export function registerChangeRoutes(app: App, catalog: Catalog) {
   app.get('/api/changes', routes.listChanges, async (request, reply) => {
-    const { page_size: pageSize, ...query } = request.query
-    const { folders: within } = request.caller
-    const found = await catalog.reads.changes({ ...query, within, pageSize })
+    const found = await catalog.reads.changes({ ...request.query, within: request.caller.folders })
     return { changes: found.rows.map(describeChange), ...pageOf(request, reply, found) }
   })
   app.get('/api/changes/:id', routes.getChange, async (request, reply) => {
     const { id } = request.params
-    const { after, page, page_size: pageSize } = request.query
-    const { folders: within } = request.caller
-    const found = await catalog.reads.change({ id, within, page, pageSize, after })
+    const found = await catalog.reads.change({ ...request.query, id, within: request.caller.folders })
     if (!found) throw errors.changeNotFound(id)
     return {
       ...describeChange(found.change),
@@ -152,7 +148,7 @@ export function registerChangeRoutes(app: App, catalog: Catalog) {
     const { overwrite = false } = request.body ?? {}
     const { id } = request.params
     const { folders: within } = request.caller
-    const seen = within && (await catalog.reads.change({ id, within, page: 1, pageSize: 1 }))
+    const seen = within && (await catalog.reads.change({ id, within, page: 1, page_size: 1 }))
     if (within && !seen) throw errors.changeNotFound(id)
     return describeChange(await catalog.writes.revert({ id, overwrite, actor: actorOf(request) }))
   })

@@ -143,8 +143,7 @@ const routes = operations({
 export function registerHistoryRoutes(app: App, { catalog, cache, describe }: FileDependencies) {
   app.get('/api/history', routes.getHistory, async (request, reply) => {
     const path = pathOf(request)
-    const { page, page_size: pageSize, after } = request.query
-    const found = await catalog.reads.states({ path, page, pageSize, after })
+    const found = await catalog.reads.states({ ...request.query, path })
     if (found.total === 0) throw errors.neverStored(path)
     return { history: found.rows.map(describePathState), ...pageOf(request, reply, found) }
   })
@@ -153,17 +152,16 @@ export function registerHistoryRoutes(app: App, { catalog, cache, describe }: Fi
     return sendPast(request, reply, { row, cache })
   })
   app.get('/api/versions/:version/files', routes.listVersionFiles, async (request, reply) => {
-    const { page_size: pageSize, prefix: directory, ...query } = request.query
+    const { prefix: directory, ...query } = request.query
     const { changeId: change } = await requireVersion(catalog, request.params.version)
-    const found = await catalog.reads.listAt({ ...query, pageSize, directory, change })
+    const found = await catalog.reads.listAt({ ...query, directory, change })
     return { files: await describe(found.rows), ...pageOf(request, reply, found) }
   })
   app.get('/api/versions/:version/diff', routes.compareVersions, async (request, reply) => {
-    const { page, page_size: pageSize, after, prefix: directory, to: name } = request.query
+    const { prefix: directory, to: name, ...query } = request.query
     const { changeId: from } = await requireVersion(catalog, request.params.version)
     const to = name === 'current' ? undefined : (await requireVersion(catalog, name)).changeId
-    const query = { directory, from, to, page, pageSize, after }
-    const { rows: files, ...found } = await catalog.reads.diff(query)
+    const { rows: files, ...found } = await catalog.reads.diff({ ...query, directory, from, to })
     return {
       added: files.filter(({ before }) => !before).map(describeChanged),
       removed: files.filter((file) => !file.after).map(describeChanged),

@@ -156,13 +156,13 @@ describe.each(databases)('%s', (database) => {
     await catalog.removeBelow('d', actor)
     await stored
 
-    const { rows: changes } = await catalog.reads.changes({ prefix: '', page: 1, pageSize: 2 })
+    const { rows: changes } = await catalog.reads.changes({ prefix: '', page: 1, page_size: 2 })
     expect(changes).toMatchObject([
       { action: 'upload', added: 1, paths: ['d/000'] },
       { ...actor, action: 'delete', prefix: 'd/', removed: 50, bytes: 250 },
     ])
     const [, removal] = changes
-    const read = await catalog.reads.change({ id: removal?.id ?? 0, page: 1, pageSize: 100 })
+    const read = await catalog.reads.change({ id: removal?.id ?? 0, page: 1, page_size: 100 })
     expect(read?.rows.map(({ path }) => path)).toEqual(numbered(50, 'd'))
     expect(removal?.paths).toEqual(numbered(8, 'd'))
     const events = await catalog.database.all<{ data: string }>(sql`select data from ${name('events')} order by id`)

@@ -13,7 +13,7 @@ test.each(databases)(
 
     await catalog.writes.put({ files: [toFile('a')] })
 
-    const { rows: changes } = await catalog.reads.changes({ prefix: '', page: 1, pageSize: 1 })
+    const { rows: changes } = await catalog.reads.changes({ prefix: '', page: 1, page_size: 1 })
     expect(changes.map(({ id }) => id)).toEqual([4712])
   },
 )

@@ -81,7 +81,7 @@ describe.each(databases)('%s', (database) => {
     await expect(tree()).rejects.toMatchObject({ code: 'history_gone' })
     expect(freed.map((digest) => Buffer.from(digest, 'hex').toString().replaceAll('\0', ''))).toEqual(['two', 'one'])
     // Without HISTORY_DAYS its entries stay.
-    expect((await catalog.reads.states({ path: 'a', page: 1, pageSize: 9 })).total).toBe(3)
+    expect((await catalog.reads.states({ path: 'a', page: 1, page_size: 9 })).total).toBe(3)
   })
 
   test('a content that came back is not removed with the past', async () => {
@@ -172,11 +172,11 @@ describe.each(databases)('%s', (database) => {
     await record(catalog, '1')
 
     const ids = async () => {
-      const query = { prefix: '', page: 1, pageSize: 9 }
+      const query = { prefix: '', page: 1, page_size: 9 }
       return (await catalog.reads.changes(query)).rows.map(({ id }) => id)
     }
     await expect.poll(ids).toEqual(left)
-    const states = await catalog.reads.states({ path: 'a', page: 1, pageSize: 9 })
+    const states = await catalog.reads.states({ path: 'a', page: 1, page_size: 9 })
     expect(states.rows.map(({ change }) => change)).toEqual(left)
   })
 })
