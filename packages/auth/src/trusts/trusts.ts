@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
-import { isUniqueViolation, name, type Sql, sql } from '@domains-and-files/persistence'
+import { name, type Sql, sql } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { tokenLimits } from '../api-tokens/api-tokens.ts'
 import * as errors from '../errors.ts'
@@ -62,14 +62,12 @@ const table = name('trusts')
 /** @throws {HttpError} 409 for a name that is taken. */
 export async function addTrust(database: Sql, trust: NewTrust, now: number): Promise<Trust> {
   const added = { id: randomUUID(), ...trust, created_at: new Date(now).toISOString() }
-  try {
-    await database.run(
-      sql`insert into ${table} (id, name, issuer, definition, created_at)
-        values (${added.id}, ${added.name}, ${added.issuer}, ${JSON.stringify(added)}, ${now})`,
-    )
-  } catch (error) {
-    throw isUniqueViolation(error) ? errors.trustExists(trust.name) : error
-  }
+  const inserted = await database.run(
+    sql`insert into ${table} (id, name, issuer, definition, created_at)
+      values (${added.id}, ${added.name}, ${added.issuer}, ${JSON.stringify(added)}, ${now})
+      on conflict (name) do nothing`,
+  )
+  if (inserted === 0) throw errors.trustExists(trust.name)
   return added
 }
 

@@ -1,5 +1,3 @@
-import { codeOf } from '../errors.ts'
-
 // SQL as data: a tagged template whose text each driver writes in its own dialect.
 
 export type Dialect = 'sqlite' | 'postgres'
@@ -126,6 +124,3 @@ export interface Sql extends SqlTransaction {
 
 /** Ordered migrations of each part of a service, by its name. They bind no values. Plain strings: PostgreSQL only. */
 export type Migrations = Record<string, (Statement | string)[]>
-
-export const isUniqueViolation = (error: unknown): boolean =>
-  /^(?:23505|SQLITE_CONSTRAINT_(?:UNIQUE|PRIMARYKEY|ROWID))$/.test(codeOf(error))

@@ -12,8 +12,6 @@ import {
   watchFiles,
 } from './sqlite-files.ts'
 
-/** Milliseconds between checks of the files while nothing is written. */
-const checkMs = 1_000
 const probeMs = 5_000
 /** One of this many unsynced commits is made durable, since only durable commits checkpoint the log. */
 const maxUnsynced = 500
@@ -33,14 +31,12 @@ export class SqliteSql implements Sql {
   readonly #options: SqliteOptions & { busyTimeoutMs: number }
   readonly #writer: Connection
   readonly #findReplaced: () => string | undefined
-  readonly #timer: NodeJS.Timeout
   /** A spare connection for reads beside the writer, and for the next snapshot. */
   #reader: Connection | undefined
   #isClosed = false
   #lastWrite: Promise<unknown> = Promise.resolve()
   /** Time and outcome of the last write. */
   #known = { at: performance.now(), isAvailable: true }
-  #isIntact = true
   #synchronous: Synchronous = 'FULL'
   #unsyncedCommits = 0
   readonly #log: WriteAheadLog
@@ -70,14 +66,11 @@ export class SqliteSql implements Sql {
     database.exec('select 1 from sqlite_schema')
     this.#log = new WriteAheadLog(options.file)
     this.#findReplaced = watchFiles(options.file)
-    this.#timer = setInterval(() => {
-      this.#isIntact = this.#findReplaced() === undefined
-    }, checkMs).unref()
   }
 
-  /** Whether no fsync of unsynced commits failed, and no file was replaced. Checked each second, and by durable commits. */
+  /** Whether no fsync of unsynced commits failed, and no file was replaced. */
   get isIntact(): boolean {
-    return this.#isIntact && this.#log.failure === undefined
+    return this.#log.failure === undefined && this.#findReplaced() === undefined
   }
 
   /**
@@ -161,7 +154,6 @@ export class SqliteSql implements Sql {
 
   /** Closes the database after pending writes. */
   async close(): Promise<void> {
-    clearInterval(this.#timer)
     this.#isClosed = true
     await this.#lastWrite
     await this.#log.close()
@@ -210,7 +202,6 @@ export class SqliteSql implements Sql {
   readonly #checkFiles = () => {
     const replaced = this.#findReplaced()
     if (replaced === undefined) return
-    this.#isIntact = false
     throw new DatabaseUnavailableError(new Error(`${replaced} was deleted or replaced, or cannot be read`))
   }
 
