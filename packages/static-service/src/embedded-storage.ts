@@ -1,6 +1,7 @@
 import { globSync } from 'node:fs'
 import type { Logger } from '@domains-and-files/http'
 import { BackupWatch, DataDirError, SqliteSql } from '@domains-and-files/persistence'
+import { digestPrefixes } from './blobs/blob-store.ts'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
 import { blobDatabaseFile, blobDatabaseName } from './blobs/disk/small-blobs.ts'
 import type { Catalog } from './catalog/catalog.ts'
@@ -88,7 +89,7 @@ export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog) {
   /** Of blobs that files refer to and that are missing, unreadable, or of another size. */
   const missing: string[] = []
   let count = 0
-  for (const prefix of new Set([...(await catalog.reads.contentPrefixes()), ...(await store.prefixes())])) {
+  for (const prefix of digestPrefixes((await catalog.totals()).totalFiles)) {
     const known = await catalog.reads.contents(prefix)
     const referenced = new Set(known.map(({ digest }) => digest))
     const stored = new Set((await store.list(prefix)).flatMap(({ digest }) => digest ?? []))

@@ -55,7 +55,7 @@ export interface BlobStore {
   /** Blobs that are arriving, in memory or in temporary files. */
   countDrafts(): number
 
-  /** For a check: the entries whose digests begin with these two hex digits, and unknown files. */
+  /** For a check: the entries whose digests begin with one of `digestPrefixes`, and unknown files. */
   list(prefix: string): Promise<StoredEntry[]>
 
   removeEntries(entries: StoredEntry[]): Promise<void>
@@ -95,6 +95,12 @@ export interface ResumableBlob extends AsyncDisposable {
    * undefined. They stay saved, so that the call can be repeated.
    */
   stage(hash: ContentHash | undefined): Promise<StagedBlob>
+}
+
+/** What digests begin with, in hex: a store of so many files is compared with its catalog in parts. */
+export function digestPrefixes(files: number): string[] {
+  const digits = files < 10_000 ? 1 : 2
+  return Array.from({ length: 16 ** digits }, (_, at) => at.toString(16).padStart(digits, '0'))
 }
 
 /** A blob with its compressed forms, or one file of it, or an unknown file. */

@@ -31,7 +31,6 @@ const queries = {
   listAt: past.listAt,
   diff: past.readDiff,
   lastDeployed: past.lastDeployed,
-  contentPrefixes,
   contents,
   contentSizes,
 }
@@ -106,14 +105,6 @@ function readUsage(database: Sql, directory: string): Promise<Totals & { categor
       totalSize: categories.reduce((sum, { totalSize }) => sum + totalSize, 0),
     }
   })
-}
-
-/** The first two hex digits of all referenced digests. */
-async function contentPrefixes(database: SqlTransaction): Promise<string[]> {
-  const rows = await database.all<{ prefix: string }>(
-    sql`select distinct substr(digest, 1, 2) prefix from ${name('blobs')} order by 1`,
-  )
-  return rows.map(({ prefix }) => prefix)
 }
 
 /** Blobs of current and past files whose digests begin with these hex digits. */

@@ -13,7 +13,7 @@ import {
   runMaintenance,
   unreadable,
 } from '@domains-and-files/persistence'
-import type { StoredEntry } from '../blobs/blob-store.ts'
+import { digestPrefixes, type StoredEntry } from '../blobs/blob-store.ts'
 import { blobDatabaseFile, blobDatabaseName } from '../blobs/disk/small-blobs.ts'
 import { hashBytes } from '../blobs/stored-blob.ts'
 import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
@@ -107,7 +107,8 @@ async function checkStores({ catalog, blobs }: Stores, options: CheckOptions): P
   report.damages.push(...(await blobs.findFaults().catch(throwExplained)))
   report.damages.push(...(await findMiscounts(catalog.database)))
   options.progress?.begin('checked', { count: totalFiles, bytes: storedSize + pastSize })
-  for (const prefix of prefixes) await checkShard({ ...options, catalog, blobs, report }, prefix).catch(throwExplained)
+  for (const prefix of digestPrefixes(totalFiles))
+    await checkPart({ ...options, catalog, blobs, report }, prefix).catch(throwExplained)
   return report
 }
 
@@ -117,14 +118,11 @@ function findStore(dataDir: string): string {
   return !hasCatalog(dataDir) && hasCatalog(nested) ? nested : dataDir
 }
 
-// The first two hex digits of digests: a store is checked in 256 parts.
-const prefixes = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, '0'))
-
 interface Check extends CheckOptions, Pick<Stores, 'catalog' | 'blobs'> {
   report: Report
 }
 
-async function checkShard(check: Check, prefix: string): Promise<void> {
+async function checkPart(check: Check, prefix: string): Promise<void> {
   const { catalog, report, progress } = check
   const known = await catalog.reads.contents(prefix)
   for (const blob of known) {

@@ -154,10 +154,6 @@ export class FolderBlobStore implements BlobStore {
     await this.small.emptyLog()
   }
 
-  async prefixes(): Promise<Set<string>> {
-    return new Set([...this.small.prefixes(), ...(await this.#large.prefixes())])
-  }
-
   async list(prefix: string): Promise<StoredEntry[]> {
     const rows = this.small.digests(prefix).map((digest) => ({ name: `${blobDatabaseName}/${digest}`, digest }))
     return [...(await this.#large.list(prefix)), ...rows]

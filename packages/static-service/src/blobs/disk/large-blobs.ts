@@ -67,22 +67,20 @@ export class LargeBlobs {
     for (const coding of codings) await rm(this.#fileOf(digest, coding), { force: true })
   }
 
-  /** The names of the directories in `blobs`: the first two hex digits of digests. */
-  prefixes(): Promise<string[]> {
-    return list(join(this.#dataDir, 'blobs'))
-  }
-
-  /** The files of one directory of `blobs`, without opening any. */
+  /** The files of directories of `blobs` that begin with these hex digits, without opening any. */
   async list(prefix: string): Promise<StoredEntry[]> {
     const entries: StoredEntry[] = []
-    for (const folder of await list(join(this.#dataDir, 'blobs', prefix))) {
-      for (const file of await list(join(this.#dataDir, 'blobs', prefix, folder))) {
-        const name = join('blobs', prefix, folder, file)
-        const digest = file.slice(0, 64)
-        const isOwn =
-          /^[0-9a-f]{64}$/.test(digest) &&
-          contentCodings.some((coding) => join('blobs', ...blobPathOf(digest, coding)) === name)
-        entries.push(isOwn ? { name, digest } : { name })
+    const blobs = join(this.#dataDir, 'blobs')
+    const shards = (await list(blobs)).filter((shard) => shard.length === 2 && shard.startsWith(prefix))
+    for (const shard of shards) {
+      for (const folder of await list(join(blobs, shard))) {
+        for (const file of await list(join(blobs, shard, folder))) {
+          const digest = file.slice(0, 64)
+          const path = join(shard, folder, file)
+          const isOwn = contentCodings.some((coding) => join(...blobPathOf(digest, coding)) === path)
+          const name = join('blobs', path)
+          entries.push(isOwn && /^[0-9a-f]{64}$/.test(digest) ? { name, digest } : { name })
+        }
       }
     }
     return entries

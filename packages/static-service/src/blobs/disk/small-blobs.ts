@@ -62,18 +62,8 @@ export class SmallBlobs implements VerifiedContents {
 
   digests(prefix: string): string[] {
     const query = 'select distinct lower(hex(digest)) from contents where digest between unhex(?) and unhex(?)'
-    return this.#list(query, prefix.padEnd(64, '0'), prefix.padEnd(64, 'f'))
-  }
-
-  /** The first bytes of all digests, from the index: one look-up each. */
-  prefixes(): string[] {
-    const query = `with recursive found as (
-        select min(digest) digest from contents
-        union all
-        select (select min(digest) from contents where digest > unhex(hex(substr(found.digest, 1, 1)) || ?))
-        from found where digest is not null)
-      select lower(hex(substr(digest, 1, 1))) from found where digest is not null`
-    return this.#list(query, 'f'.repeat(62))
+    const statement = this.#sql.database.prepare<string[], string>(query).pluck()
+    return statement.all(prefix.padEnd(64, '0'), prefix.padEnd(64, 'f'))
   }
 
   /** Gives the pages of removed rows back to the file system, too. Returns as `BlobWorkerMethods` says. */
@@ -134,11 +124,6 @@ export class SmallBlobs implements VerifiedContents {
     await this.#sql.close()
     // Last, since only a writer can fold the WAL into the database.
     await this.#worker.close()
-  }
-
-  #list(query: string, ...values: string[]) {
-    const statement = this.#sql.database.prepare<string[], string>(query).pluck()
-    return statement.all(...values)
   }
 }
 

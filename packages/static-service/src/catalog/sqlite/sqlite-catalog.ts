@@ -51,7 +51,6 @@ class SqliteCatalog extends Catalog {
       lastDeployed: here.lastDeployed,
       usage: (directory) => (directory === '' ? here.usage('') : reader.ask('usage', directory)),
       // Called at each start: a small store should not start a thread for it.
-      contentPrefixes: () => (this.#isSmall ? here.contentPrefixes() : reader.ask('contentPrefixes', undefined)),
       contents: (prefix) => (this.#isSmall ? here.contents(prefix) : reader.ask('contents', prefix)),
     }
   }

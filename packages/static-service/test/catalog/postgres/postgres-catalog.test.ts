@@ -200,7 +200,6 @@ async function readAll(catalog: Catalog) {
     usage: [await catalog.reads.usage(''), await catalog.reads.usage('a'), await catalog.reads.usage('none')],
     totals: await catalog.totals(),
     contents: (await catalog.reads.contents('')).sort((one, other) => (one.digest < other.digest ? -1 : 1)),
-    prefixes: (await catalog.reads.contentPrefixes()).sort(),
     versions: versions.map(withoutTimes),
     newest: (await catalog.newestVersion())?.version,
     checks: await Promise.all(
