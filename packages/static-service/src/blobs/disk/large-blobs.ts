@@ -42,7 +42,7 @@ export class LargeBlobs {
    */
   async publish(file: string, blob: BlobRef): Promise<void> {
     await using stored = await this.open(blob.digest, 'identity')
-    const isSound = (await findFault(stored, blob)) === undefined
+    const isSound = stored?.size === blob.size && (await findFault(stored, blob)) === undefined
     if (isSound) await rm(file)
     await this.#place(isSound ? undefined : file, blob.digest, 'identity')
   }
