@@ -63,7 +63,15 @@ export class ContentCache {
    * call reads the catalog.
    */
   find(path: string): Loaded<ServedFile> {
-    return this.#dependencies.catalog.isExclusive ? this.#files.get(path, () => this.#load(path)) : this.#read(path)
+    const { catalog, describe } = this.#dependencies
+    if (!catalog.findNow) return this.#read(path)
+    const known = this.#files.peek(path)
+    if (known) return known
+    this.#files.counts.miss += 1
+    const row = catalog.findNow(path)
+    const file = row && describe(row)
+    if (file) this.#files.set(path, file)
+    return file
   }
 
   /** The file that a deploy, a restore or a revert has removed from this path within the grace; never HTML. */
@@ -94,8 +102,8 @@ export class ContentCache {
   content({ row }: Pick<ServedFile, 'row'>, coding: ContentCoding): Loaded<Content> {
     const maxCached = coding === 'identity' ? maxCachedBytes : maxCompressedSource
     if (row.size > maxCached) return this.#openVerified(row, coding)
-    const load = () => this.#readNow(row, coding) ?? this.#readWhole(row, coding)
-    return this.#contents.get(contentKey(row, coding), load)
+    const readWhole = () => this.#readWhole(row, coding)
+    return this.#contents.get(contentKey(row, coding), readWhole, () => this.#readNow(row, coding))
   }
 
   /**
@@ -113,13 +121,6 @@ export class ContentCache {
   invalidate(file: ServedFile) {
     this.#files.invalidate([file.row.path])
     this.#codings.invalidate([file.row.digest])
-  }
-
-  #load(path: string): Loaded<ServedFile> {
-    const { catalog, describe } = this.#dependencies
-    if (!catalog.findNow) return this.#read(path)
-    const row = catalog.findNow(path)
-    return row && describe(row)
   }
 
   // Always reads the row; the cache only saves describing an unchanged one.

@@ -173,8 +173,7 @@ export type Loaded<Value> = Value | undefined | Promise<Value | undefined>
  * load that began earlier resolves for its callers only.
  */
 export class LruLoader<Value extends object> {
-  readonly #cached: LRUCache<string, Value>
-  readonly #loading = new Map<string, Promise<Value | undefined>>()
+  readonly #cached: LRUCache<string, Value, () => Promise<Value | undefined>>
   /** Cache hits, and misses that had to load. */
   readonly counts = { hit: 0, miss: 0 }
 
@@ -182,18 +181,19 @@ export class LruLoader<Value extends object> {
     this.#cached = new LRUCache({
       maxSize: Math.max(maxBytes, 1),
       sizeCalculation: (value, key) => entryBytes + key.length + sizeOf(value),
+      fetchMethod: async (_key, _stale, { context: load }) => load(),
+      ignoreFetchAbort: true, // A load that was invalidated still resolves.
     })
   }
 
-  /** The cached or loaded value. A missing one is not cached. */
-  get(key: string, load: () => Loaded<Value>): Loaded<Value> {
-    const cached = this.#cached.get(key)
-    if (cached) {
-      this.counts.hit += 1
-      return cached
-    }
+  /** The cached or loaded value. A missing one is not cached. `loadNow`: tried before `load`, synchronously. */
+  get(key: string, load: () => Promise<Value | undefined>, loadNow?: () => Value | undefined): Loaded<Value> {
+    const cached = this.peek(key)
+    if (cached) return cached
     this.counts.miss += 1
-    return this.#loading.get(key) ?? this.#load(key, load())
+    const value = loadNow?.()
+    if (value) this.#cached.set(key, value)
+    return value ?? this.#cached.fetch(key, { context: load })
   }
 
   readonly peek = (key: string): Value | undefined => {
@@ -217,33 +217,8 @@ export class LruLoader<Value extends object> {
 
   /** Drops the values of these keys, or of all. */
   readonly invalidate = (keys: readonly string[] | 'all'): void => {
-    if (keys === 'all') {
-      this.#cached.clear()
-      this.#loading.clear()
-      return
-    }
-    for (const key of keys) {
-      this.#cached.delete(key)
-      this.#loading.delete(key)
-    }
-  }
-
-  #load(key: string, loaded: Loaded<Value>) {
-    if (!(loaded instanceof Promise)) {
-      if (loaded) this.#cached.set(key, loaded)
-      return loaded
-    }
-    const isLatest = () => this.#loading.get(key) === loading
-    const loading: Promise<Value | undefined> = loaded
-      .then((value) => {
-        if (value && isLatest()) this.#cached.set(key, value)
-        return value
-      })
-      .finally(() => {
-        if (isLatest()) this.#loading.delete(key)
-      })
-    this.#loading.set(key, loading)
-    return loading
+    if (keys === 'all') this.#cached.clear()
+    else for (const key of keys) this.#cached.delete(key)
   }
 }
 
