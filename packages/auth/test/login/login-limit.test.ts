@@ -84,6 +84,15 @@ describe.each(limitFactories)('login limits in %s', async (_name, open) => {
     expect([meanwhile, afterMinute, await wait('adam', '192.0.2.1')]).toEqual([1, 60, 0])
   })
 
+  test('a new user does not wait for the failures that its name had before', async () => {
+    const { limit, wait } = await limits.make({ perPair: 1, perUsername: 1 })
+    const attempt = { username: 'adam', isUser: false, address: '192.0.2.1' }
+
+    expect(await limit.run(attempt, async () => false)).toBe(false)
+
+    expect(await wait('adam', '192.0.2.1')).toBe(0)
+  })
+
   test('failures expire with the window', async () => {
     const { advance, fail, wait } = await limits.make()
     await fail('adam', '192.0.2.1', { times: 2 })

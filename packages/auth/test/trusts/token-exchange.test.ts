@@ -156,6 +156,11 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
       [404, 'trust_not_found'],
     ])
     expect((await remove(inside.id)).status).toBe(204)
+    const wishes = [undefined, ['docs/'], ['site/', 'docs/'], ['site/a/']]
+    const added: unknown[] = []
+    for (const folders of wishes)
+      added.push((await service.send('POST', '/api/trusts', { ...wanted(), folders }, token)).status)
+    expect(added).toEqual([403, 403, 403, 201])
     await service.users.update((users) => users.filter(({ username }) => username !== 'lara'))
   })
 
