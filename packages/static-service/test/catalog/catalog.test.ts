@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Catalog } from '../../src/catalog/catalog.ts'
+import type { TreeSource } from '../../src/catalog/changes/tree-changes.ts'
 import { type ListQuery, sorts } from '../../src/catalog/list-query.ts'
 import { databases, openCatalog, putPaths, toFile } from '../support/catalogs.ts'
 import type { Node } from '../support/start.ts'
@@ -32,12 +33,15 @@ describe.each(databases)('%s', (database) => {
     return catalog
   }
 
-  test('a manifest stores nothing where one of its contents went meanwhile', async () => {
-    const catalog = await open(['a'])
+  test.each<[string, TreeSource, object]>([
+    ['one of its contents went meanwhile', { files: ['a', 'b'].map(toFile), areStored: true }, { status: 503 }],
+    ['a path would be one of the API', { from: 'from' }, { status: 400, code: 'reserved_path' }],
+  ])('a tree stores nothing where %s', async (_what, source, refusal) => {
+    const catalog = await open(['a', 'from/tree/a'])
     const change = catalog.writes.replaceTree({
       actor: { by: 'tester', token: null, requestId: '' },
       directory: '',
-      source: { files: ['a', 'b'].map(toFile), areStored: true },
+      source,
       isMerge: true,
       conditions: {},
       version: undefined,
@@ -45,8 +49,17 @@ describe.each(databases)('%s', (database) => {
       maxFiles: 9,
     })
 
-    await expect(change).rejects.toMatchObject({ status: 503 })
-    expect((await list(catalog, {})).paths).toEqual(['a'])
+    await expect(change).rejects.toMatchObject(refusal)
+    expect((await list(catalog, {})).paths).toEqual(['a', 'from/tree/a'])
+  })
+
+  test('a file that was replaced does not move with the type of its former content', async () => {
+    const catalog = await open(['a'])
+    const type = { digest: '1'.repeat(64), contentType: 'image/png', category: 'image' }
+
+    const moved = await catalog.writes.moveFiles({ moves: [{ from: 'a', to: 'b', overwrite: false, type }] })
+
+    expect([moved, (await list(catalog, {})).paths]).toEqual([undefined, ['a']])
   })
 
   test.each(sorts)('pages by %s are the same in whatever order they are asked for', async (sort) => {

@@ -34,6 +34,7 @@ test('a later range belongs to a download for an hour, and is a new one then', a
   expect(await links.admit(link, 'a/b', true)).toBe(true)
   pass(3_599_999)
   expect([await links.admit(link, 'a/b', false), await left()]).toEqual([true, 1])
+  expect(await links.isUnderWay(link, 'a/c')).toBe(false)
   pass(1)
   expect([await links.isUnderWay(link, 'a/b'), await left()]).toEqual([false, 1])
   expect([await links.admit(link, 'a/b', false), await left()]).toEqual([true, 0])

@@ -150,6 +150,26 @@ describe.each(databases)('%s', (database) => {
     expect(await sizes()).toEqual([2, 4])
   })
 
+  test('a content without a file is kept for a day after it was sent last', async () => {
+    const { catalog, sql: beside } = await open()
+    const { digest, size } = contentOf('', 'kept')
+    const contents = [{ digest, size }]
+    const keep = () => catalog.writes.keepContents({ contents, callerId: 'tester', isLimited: true })
+    const isKeptAfter = async (hours: number) => {
+      const row = await beside.get<{ at: string }>(sql`select ended_at as at from ${name('past_files')}`)
+      const earlier = new Date(Date.parse(row?.at ?? '') - hours * 3_600_000).toISOString()
+      await beside.run(sql`update ${name('past_files')} set ended_at = ${earlier}`)
+      await catalog.writes.prune({})
+      return catalog.isReferenced(digest)
+    }
+
+    await keep()
+    const first = await isKeptAfter(23)
+    await keep()
+
+    expect([first, await isKeptAfter(23), await isKeptAfter(2)]).toEqual([true, true, false])
+  })
+
   test('the oldest past makes room where it is needed', async () => {
     const { put, at, sizes, dropPast } = await open()
     for (const content of ['one', 'two', 'three', 'four']) await put(content)
