@@ -75,6 +75,25 @@ test('a request outside of its records is forbidden before its If-Match is compa
   expect(status).toBe(403)
 })
 
+test('a record outside of them is forbidden before the faults of a request are told', async () => {
+  await using service = await start({ domains })
+  const path = `/hosts/${await idOf(service, 'www')}`
+
+  const { status, body } = await call(service, { records }, ['PATCH', path, { address: 'no address' }])
+
+  expect([status, body.code]).toEqual([403, 'forbidden'])
+})
+
+test('a token limited to MX records does not change the email type by adding the first', async () => {
+  await using service = await start({ domains })
+  const limits = { records: [{ name: '@', types: ['MX'] }] }
+
+  const { status, body } = await call(service, limits, ['POST', '/hosts/MX', { name: '@', address: 'mx.example.net' }])
+
+  expect([status, body.code]).toEqual([403, 'forbidden'])
+  expect(service.live()).toHaveLength(2)
+})
+
 test('a token limited to records is told what is wrong with a name', async () => {
   await using service = await start({ domains })
 
