@@ -1,9 +1,12 @@
 import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test } from 'vitest'
+import type { SendOutcome } from '../../../src/ledger/ledger.ts'
+import { resolveOpenSend } from '../../../src/zones/batch/open-sends.ts'
 import { driveClock } from '../../support/drive-clock.ts'
 import { failSends } from '../../support/failing-sends.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { joinWrites } from '../../support/join-writes.ts'
+import { begin, domain, enqueue, openLedger, requestBy, row, zoneOf } from '../../support/ledger.ts'
 import { apiKey, type Service, start, www } from '../../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
@@ -227,3 +230,44 @@ test('where nobody tells the email type, a write must name it, and nothing is se
   expect(named.status).toBe(201)
   expect(service.sandbox.zone('example.com').emailType).toBe('FWD')
 })
+
+const [a, b, c] = [zoneOf(row('a')), zoneOf(row('b')), zoneOf(row('c'))]
+const gaveUp = { state: 'unknown', unanswered: 1 } as const
+const unverified = { state: 'unverified', unanswered: 0 } as const
+
+// A send of `b` over `a`. Its state afterwards is empty where it is resolved for good.
+test.each([
+  ['of a client shows the new zone', { zone: b }, { status: 'confirmed', isKept: true, states: [] }],
+  ['of a client shows the old zone', { zone: a }, { status: 'unconfirmed', isKept: false, states: ['unknown'] }],
+  ['of a client shows another zone', { zone: c }, { status: 'unconfirmed', isKept: false, states: [] }],
+  ['of a queued change shows the old zone', { zone: a, isAsync: true }, { status: 'queued', states: ['unknown'] }],
+  ['of a queued change shows the new zone', { zone: b, isAsync: true }, { status: 'confirmed', states: [] }],
+  ['that was given up shows the old zone', { zone: a, known: gaveUp }, { status: 'unconfirmed', states: ['unknown'] }],
+  ['that was given up shows the new zone', { zone: b, known: gaveUp }, { status: 'confirmed', states: [] }],
+  ['given up 11 minutes ago shows the old zone', { zone: a, known: gaveUp, minutes: 11 }, { states: [] }],
+  ['reported as done shows the old zone', { zone: a, known: unverified }, { status: 'confirmed', states: ['unknown'] }],
+])('a read after a send %s', async (_what, { zone, isAsync = false, known, minutes = 0 }: Resolved, expected) => {
+  let passedMs = 0
+  const now = () => Date.now() + passedMs
+  const { ledger } = openLedger(now)
+  const request = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'one' } })
+  const id = isAsync ? await enqueue(ledger, request) : await ledger.acceptAwaited(request)
+  const send = await begin(ledger, [id])
+  const status = known?.state === 'unverified' ? 'confirmed' : 'unconfirmed'
+  if (known) await ledger.endSend(send, { ...known, changes: [{ id, status, verified: false }] })
+  passedMs = minutes * 60_000
+
+  for (const open of (await ledger.sendsOf(domain)).open)
+    await resolveOpenSend(open, zone, { ledger, clock: { now }, log: { info: () => undefined } } as never)
+
+  const states = (await ledger.sendsOf(domain)).open.map(({ state }) => state)
+  const isKept = (await ledger.findByKey(request)) !== undefined
+  expect({ status: (await ledger.find(id))?.status, isKept, states }).toMatchObject(expected)
+})
+
+interface Resolved {
+  zone: typeof a
+  isAsync?: boolean
+  known?: Pick<SendOutcome, 'state' | 'unanswered'>
+  minutes?: number
+}
