@@ -58,6 +58,14 @@ describe.each(forms)('the outbox in $form', ({ open }) => {
     expect((await readAll(log, await log.end())).found).toEqual([])
   })
 
+  it('leads a reader past any number of events that are hidden from it', async () => {
+    await using db = await open()
+    const hidden = Array.from({ length: 1_100 }, (_, at) => at)
+    await append(db.sql, ...hidden, 'shown')
+    const log = logOf(db.sql, (data) => data === 'shown')
+    expect((await readAll(log)).found).toEqual(['shown'])
+  })
+
   it('records nothing of a transaction that fails', async () => {
     await using db = await open()
     const fails = db.sql.transaction(async (transaction) => {

@@ -58,6 +58,18 @@ test('a refusal is repeated as it was', async () => {
   expect(sendsOf(service)).toBe(1)
 })
 
+test('a refused request stays refused when repeated, though it would succeed now', async () => {
+  await using service = await start()
+  await add(service, 'other key')
+
+  const first = await add(service, 'key')
+  await service.call('DELETE', '/api/domains/example.com/dns/rrsets/new/A')
+  const repeated = await add(service, 'key')
+
+  expect([first.body.code, repeated.body.code]).toEqual(['record_exists', 'record_exists'])
+  expect(service.live()).toHaveLength(1)
+})
+
 test('a request that failed before anything was sent is carried out when repeated', async () => {
   await using service = await start({ env: { REGISTRAR_RATE: '3/minute' } })
   await service.call('GET', hosts)

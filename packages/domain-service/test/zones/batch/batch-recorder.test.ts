@@ -1,14 +1,17 @@
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { expect, test, vi } from 'vitest'
-import type { Ledger, QueuedChange } from '../../../src/ledger/ledger.ts'
+import type { Zone } from '../../../src/dns/zone.ts'
+import { writeNotConfirmed } from '../../../src/errors.ts'
+import { effectOf, type Ledger, type QueuedChange } from '../../../src/ledger/ledger.ts'
 import { Batch } from '../../../src/zones/batch/batch.ts'
 import { BatchRecorder, failed } from '../../../src/zones/batch/batch-recorder.ts'
+import { findDone } from '../../../src/zones/batch/evaluate-write.ts'
 import { usesPostgres } from '../../support/databases.ts'
 import { driveClock } from '../../support/drive-clock.ts'
 import { failSends } from '../../support/failing-sends.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { type Service, start } from '../../support/start.ts'
-import { www, zone } from '../../support/zones.ts'
+import { row, www, zone } from '../../support/zones.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const add = (service: Service, name: string) =>
@@ -120,4 +123,27 @@ test('a batch does not go on while the database that has its open sends is away'
 
   await expect(batch.run([])).rejects.toThrow(DatabaseUnavailableError)
   expect(gather).not.toHaveBeenCalled()
+})
+
+const [a, b] = [row('a', 'A', '192.0.2.9'), row('b', 'A', '192.0.2.9')]
+const [kept, foreign] = [row('kept', 'A', '192.0.2.9'), row('foreign', 'A', '192.0.2.9')]
+
+// The writes of a batch: the first adds `a`, the second adds `b`, the third removes `www`.
+test.each<[string, Zone, number[]]>([
+  ['lacks a record of the second', zone([kept, a]), [1, 3]],
+  ['still has the record that the third removes', zone([kept, a, b, www]), [1, 2]],
+  ['has a record of the first otherwise', zone([kept, { ...a, ttl: '60' }, b]), [2, 3]],
+  ['has a record of nobody', zone([kept, a, b, foreign]), []],
+  ['lacks a record of nobody', zone([a, b]), []],
+  ['has another email type', zone([kept, a], 'FWD'), []],
+])('of three writes whose zone %s, those are done whose own records are as requested', (_what, found, done) => {
+  const zones = [zone([kept, www]), zone([kept, www, a]), zone([kept, www, a, b]), zone([kept, a, b])]
+  const writes = zones.slice(1).map((after, at) => ({
+    write: { id: at + 1, isAsync: false } as QueuedChange, // Nothing else of it is read.
+    ...effectOf(zones[at] ?? after, after),
+  }))
+
+  const ended = findDone(writes, { state: 'closed', found, unanswered: 0, error: writeNotConfirmed('differs') })
+
+  expect(ended.map(({ write }) => write.id)).toEqual(done)
 })
