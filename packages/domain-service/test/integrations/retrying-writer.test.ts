@@ -81,6 +81,18 @@ test('a write that found no free calls is queued once, however often it is repea
   expect(queued.map((write) => write.edit)).toEqual([edit('v'), edit('w'), edit('v')])
 })
 
+test('the same write of another caller is no repeat', async () => {
+  const { writer, clock, queued } = setUp(() => Promise.reject(registrarBusy(30)))
+
+  for (const id of ['1', '2']) {
+    const written = codeOf(writer.write(domain, edit('v'), { ...context, caller: { ...context.caller, id } }))
+    await clock.advance(25_000)
+    expect(await written).toBe('registrar_busy')
+  }
+
+  expect(queued.map(({ callerId }) => callerId)).toEqual(['1', '2'])
+})
+
 test('a repeat of what another write has undone meanwhile is queued after that', async () => {
   const { writer, clock, queued } = setUp(() => Promise.reject(registrarBusy(30)))
   const undone: EnsureEdit = { kind: 'ensure', present: [], absent: edit('v').present }

@@ -55,7 +55,7 @@ describe.each(databases)('%s', (database) => {
 
   test('a file that was replaced does not move with the type of its former content', async () => {
     const catalog = await open(['a'])
-    const type = { digest: '1'.repeat(64), contentType: 'image/png', category: 'image' }
+    const type = { digest: '1'.repeat(64), contentType: 'image/png', category: 'image' as const }
 
     const moved = await catalog.writes.moveFiles({ moves: [{ from: 'a', to: 'b', overwrite: false, type }] })
 

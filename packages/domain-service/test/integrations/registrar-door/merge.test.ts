@@ -44,6 +44,8 @@ test.each([
   ['a record that is added again after a read', ['zc', 'z!zc', 'z', 'z'], 'zc', 3, 'z'],
   ['a removal that others have made is no reason', ['zm', 'zm*', 'zk!zm', 'zk'], 'z', 3, 'zk'],
   ['a record that only a later zone has shows that this is known', ['za', 'zabx'], 'zax', 1, 'zabx'],
+  ['a record of a later zone, though that means a removal', ['za', 'zabx'], 'zaxn', 1, 'zabx'],
+  ['a zone that others have used up explains nothing', ['z*', 'zc!z'], 'zb', 1, 'zc'],
   ['what a read shows was read', ['zab', 'zb!zab', 'zb', 'zba!zab'], 'zba', 2, 'zb'],
   ['a client that read twice and goes on without', ['z', 'za!z', 'zab!za'], 'zb', 2, 'zab'],
   ['reads before lists', ['za!z', 'zab!za', 'zab'], 'za', 2, 'zab'],

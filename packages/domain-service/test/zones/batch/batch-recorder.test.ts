@@ -147,3 +147,25 @@ test.each<[string, Zone, number[]]>([
 
   expect(ended.map(({ write }) => write.id)).toEqual(done)
 })
+
+test('a batch takes no write that would overtake one that it lacks', async () => {
+  const edit = { kind: 'ensure', present: [], absent: [] }
+  const request = { domain: 'example.com', by: 'admin', requestId: 'request', edit, force: false }
+  const writes = [1, 2].map((id) => ({ id, isAsync: false, request }) as QueuedChange)
+  const ended: number[] = []
+  const options = {
+    domain: { name: 'example.com' },
+    clock: new FakeClock(),
+    cache: { put: () => undefined },
+    registrar: { quota: { reserve: async () => 'queued' }, zone: async () => zone([www]) },
+    ledger: {
+      sendsOf: async () => ({ recent: [], open: [], late: [] }),
+      endChanges: async () => undefined,
+    },
+    queue: { gather: async () => 1, resolve: ({ id }: QueuedChange) => ended.push(id) },
+  }
+
+  await new Batch(options as never).run(writes) // It calls no other method.
+
+  expect(ended).toEqual([1])
+})
