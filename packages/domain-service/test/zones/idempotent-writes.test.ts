@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { driveClock } from '../support/drive-clock.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { createToken, send } from '../support/protocol-client.ts'
 import { type Service, start } from '../support/start.ts'
 
@@ -71,14 +73,16 @@ test('a refused request stays refused when repeated, though it would succeed now
 })
 
 test('a request that failed before anything was sent is carried out when repeated', async () => {
-  await using service = await start({ env: { REGISTRAR_RATE: '3/minute' } })
+  const clock = new FakeClock()
+  await using service = await start({ env: { REGISTRAR_RATE: '3/minute' }, clock })
   await service.call('GET', hosts)
 
   const busy = await add(service, 'key')
-  const again = await add(service, 'key')
+  await clock.advance(61_000)
+  const again = await driveClock(clock, service, add(service, 'key'))
 
-  expect([busy.body.code, again.body.code]).toEqual(['registrar_busy', 'registrar_busy'])
-  expect(sendsOf(service)).toBe(0)
+  expect([busy.body.code, again.status]).toEqual(['registrar_busy', 201])
+  expect(sendsOf(service)).toBe(1)
 })
 
 test('the answer outlives the service', async () => {
