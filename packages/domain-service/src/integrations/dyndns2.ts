@@ -79,7 +79,7 @@ async function updateHost(
     const effects = await Promise.all(
       addresses.map((address) => {
         const rrset = { name: host.name, type: typeOf(address), values: [address], defaultTtl }
-        return writer.writeUnlessDone(host.domain, { kind: 'setRrset', ...rrset }, context)
+        return writer.write(host.domain, { kind: 'setRrset', ...rrset }, { ...context, unlessDone: true })
       }),
     )
     const isChanged = effects.some(({ added, removed }) => added.length + removed.length > 0)

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Domain } from '../dns/domain-name.ts'
 import { applyEdit } from '../dns/edits/apply-edit.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
-import { changesOf, etagOf, type Zone } from '../dns/zone.ts'
+import { changesOf } from '../dns/zone.ts'
 import { registrarBusy } from '../errors.ts'
 import { type ChangeRequest, type ChangeSummary, fromStoredProblem } from '../ledger/ledger.ts'
 import { visibleError } from '../routes/zone/zone-schema.ts'
@@ -19,6 +19,8 @@ export interface WriteContext {
   startedAt?: number
   /** Counted from `startedAt`. Default: 25 s. */
   maxWaitMs?: number
+  /** Whether a cached zone that shows that nothing would change will do, so that repeats cost no call. */
+  unlessDone?: boolean
 }
 
 /** Call it first: work before the write counts towards the time that the client waits. */
@@ -66,31 +68,12 @@ export class RetryingWriter {
    * @throws {HttpError} 503 registrar_busy with Retry-After while the write goes on.
    */
   async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<ChangeSummary> {
-    const write = writeOf(domain, edit, context)
-    return this.#inTime(context, (isLate) => this.#carryOut(domain, write, isLate))
-  }
-
-  /**
-   * As `write`, but without a call where a cached zone shows that nothing would change, so that repeats are free. Not
-   * while a change is pending, which could undo it.
-   */
-  async writeUnlessDone(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<ChangeSummary> {
-    const { zones } = this.#options
-    const write = writeOf(domain, edit, context)
-    return this.#inTime(context, async (isLate) => {
-      const isChanging = await zones.hasPending(domain)
-      const found = await zones.read(domain, false).catch(() => undefined) // The write reports the error.
-      if (found && !isChanging && isDone(found.value, edit)) return nothing
-      return this.#carryOut(domain, write, isLate)
-    })
-  }
-
-  async #inTime(context: WriteContext, carryOut: (isLate: () => boolean) => Promise<ChangeSummary>) {
     const { clock } = this.#options
-    const { startedAt = clock.now() } = context
+    const { startedAt = clock.now(), unlessDone = false } = context
     const leftMs = Math.max(0, startedAt + (context.maxWaitMs ?? maxWaitMs) - clock.now())
+    const write = writeOf(domain, edit, context)
     let isLate = false
-    const done = carryOut(() => isLate)
+    const done = this.#carryOut(domain, write, { unlessDone, isLate: () => isLate })
     try {
       const effect = await Promise.race([done, delay(clock, leftMs)])
       if (effect) return effect
@@ -102,7 +85,24 @@ export class RetryingWriter {
     throw registrarBusy(retryAfterSeconds)
   }
 
-  async #carryOut(domain: Domain, write: ChangeRequest, isLate: () => boolean): Promise<ChangeSummary> {
+  // Not while a change is pending, which could undo it.
+  async #isDone(domain: Domain, edit: ZoneEdit): Promise<boolean> {
+    const { zones } = this.#options
+    try {
+      const isChanging = await zones.hasPending(domain)
+      const { value: zone } = await zones.read(domain, false)
+      return !isChanging && applyEdit(zone, edit) === zone
+    } catch {
+      return false // The write reports the error.
+    }
+  }
+
+  async #carryOut(
+    domain: Domain,
+    write: ChangeRequest,
+    { unlessDone, isLate }: { unlessDone: boolean; isLate: () => boolean },
+  ): Promise<ChangeSummary> {
+    if (unlessDone && (await this.#isDone(domain, write.edit))) return nothing
     const queued = await this.#findQueued(domain, write)
     if (queued !== undefined) {
       await this.#options.zones.queue.retryNow(queued)
@@ -145,14 +145,6 @@ export class RetryingWriter {
       await delay(clock, pollMs)
     }
     return nothing
-  }
-}
-
-function isDone(zone: Zone, edit: ZoneEdit): boolean {
-  try {
-    return etagOf(applyEdit(zone, edit)) === etagOf(zone)
-  } catch {
-    return false // The write reports the error.
   }
 }
 

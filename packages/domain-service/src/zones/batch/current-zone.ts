@@ -127,23 +127,22 @@ export interface LateRepair {
   write: QueuedChange
 }
 
-/** The repair of this zone, if a late write left it: `known`, where that is still to be made. */
+/** The repair of this zone, if a late write left it: `known`, where that is still to be made, else the confirmed zone. */
 export function findRepair(zone: Zone, late: LateSend[], known?: LateRepair) {
   if (known && isSame(zone, known.send.zone)) return known
   const send = findLateWrite(late, zone)
-  const request = send && repairRequest(zone.domain, send)
-  return request && { send, write: { id: known?.write.id ?? 0, request, isAsync: false } }
+  if (!send) return undefined
+  const { emailType, rows } = send.confirmed
+  const request: ChangeRequest = {
+    domain: zone.domain,
+    by: 'domain-service',
+    requestId: 'late-write',
+    reason: 'late_write',
+    edit: { kind: 'restore', emailType, rows },
+    force: true,
+  }
+  return { send, write: { id: known?.write.id ?? 0, request, isAsync: false } }
 }
-
-/** The request by which the service itself puts the confirmed zone back. */
-const repairRequest = (domain: string, { confirmed }: LateSend): ChangeRequest => ({
-  domain,
-  by: 'domain-service',
-  requestId: 'late-write',
-  reason: 'late_write',
-  edit: { kind: 'restore', emailType: confirmed.emailType, rows: confirmed.rows },
-  force: true,
-})
 
 /** Late writes without the one that is being repaired, unless another transmission of it is unanswered. */
 export const withoutRepaired = (late: LateSend[], repaired: LateRepair) =>

@@ -161,10 +161,7 @@ export function evaluateProposal(request: ChangeRequest, before: Zone): { effect
 }
 
 // RFC 9110, 13.1. A zone always exists, so that `If-None-Match: *` holds for a new RRset only.
-function demandPreconditions(
-  { ifMatch, ifNoneMatch, edit }: Pick<ChangeRequest, 'ifMatch' | 'ifNoneMatch' | 'edit'>,
-  zone: Zone,
-) {
+function demandPreconditions({ ifMatch, ifNoneMatch, edit }: ChangeRequest, zone: Zone) {
   const etag = etagOf(zone)
   const isStale = ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), etag)
   if (isStale) throw preconditionFailed(etag)
