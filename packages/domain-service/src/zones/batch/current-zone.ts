@@ -127,7 +127,7 @@ export interface LateRepair {
   write: QueuedChange
 }
 
-/** The repair of this zone, if a late write left it: `known`, where that is still to be made, else the confirmed zone. */
+/** The repair of this zone, if a late write left it, by the confirmed zone; `known`, where that is still to be made. */
 export function findRepair(zone: Zone, late: LateSend[], known?: LateRepair) {
   if (known && isSame(zone, known.send.zone)) return known
   const send = findLateWrite(late, zone)

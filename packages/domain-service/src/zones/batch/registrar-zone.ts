@@ -171,7 +171,7 @@ export class RegistrarZone implements Disposable {
     // Stands for no send, or one without an answer: the zone may well be as it was.
     const base = { base: before, zone: before, isDone: true }
     const zone = await readCurrent(this, { ...sends, recent: [base, ...sends.recent] })
-    return isSame(zone, before) ? undefined : zone
+    return zone.usesRegistrarDns && isSame(zone, before) ? undefined : zone
   }
 
   // The registrar has carried out writes that it reported as refused, or as too many.
