@@ -106,8 +106,8 @@ function replaceRecords(zone: Zone, edit: ReplaceEdit): Zone {
     const row = live[index]
     return row ? { row, pointer } : newCandidate(record, zone, pointer)
   })
-  const isNew = live.indexOf(undefined)
-  if (isNew >= 0 && candidates.length > maxRecords) candidates[isNew]?.faults?.push(tooMany)
+  const firstNew = live.indexOf(undefined)
+  if (firstNew >= 0 && candidates.length > maxRecords) candidates[firstNew]?.faults?.push(tooMany)
   return composeZone(zone, candidates, edit)
 }
 

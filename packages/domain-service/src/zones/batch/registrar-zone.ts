@@ -1,7 +1,7 @@
 import { type Clock, HttpError } from '@domains-and-files/http'
 import type { CallSlot, ReserveOptions } from '../../budget/call-windows.ts'
 import type { Domain } from '../../dns/domain-name.ts'
-import type { Zone } from '../../dns/zone.ts'
+import { differenceOf, isEmptyDelta, type Zone } from '../../dns/zone.ts'
 import { writeNotConfirmed, zoneKeepsChanging } from '../../errors.ts'
 import type { DomainSends, SendOutcome } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
@@ -171,7 +171,7 @@ export class RegistrarZone implements Disposable {
     // Stands for no send, or one without an answer: the zone may well be as it was.
     const base = { base: before, zone: before, isDone: true }
     const zone = await readCurrent(this, { ...sends, recent: [base, ...sends.recent] })
-    return zone.usesRegistrarDns && isSame(zone, before) ? undefined : zone
+    return isBase(zone, write) ? undefined : zone
   }
 
   // The registrar has carried out writes that it reported as refused, or as too many.
@@ -180,9 +180,9 @@ export class RegistrarZone implements Disposable {
     const refused = { state: 'refused' as const, error: failure, rows: failure.rowIndexes }
     try {
       const zone = await this.read()
-      const isUnchanged = isSame(zone, before)
-      if (!isUnchanged && isSame(zone, after)) return written(zone, after)
-      return { ...refused, shown: isUnchanged ? before : undefined }
+      const isDone = isSame(zone, after) && !isSame(zone, before)
+      if (isDone) return written(zone, after)
+      return { ...refused, shown: isBase(zone, write) ? before : undefined }
     } catch (cause) {
       if (cause instanceof CallFailed && isRefusal(cause)) return { ...refused, shown: undefined }
       return notReadBack(write, { failure, cause })
@@ -199,7 +199,10 @@ export class RegistrarZone implements Disposable {
     try {
       const { last } = await readUntilCurrent({ reader: this, recent, maxReads }, mayResend ? isBefore : undefined)
       const { zone, age } = last
-      if (age === 0 || isSame(zone, after)) return written(zone, after)
+      if (age === 0) return written(zone, after)
+      // Both, where one write of the batch undoes another: then it is sent once more.
+      if (mayResend && isBefore(zone)) return 'unchanged'
+      if (isSame(zone, after)) return written(zone, after)
       if (failure && isBefore(zone)) return 'unchanged'
       const error = writeNotConfirmed(describeDifference(zone, after))
       // Accepted, and perhaps still to be shown: a later read resolves it.
@@ -230,6 +233,9 @@ function endUnsent({ error, retry }: Unsent, { unanswered, after }: Write & { un
   const problem = writeNotConfirmed(describeDifference(zone, after))
   return { state: 'closed', error: problem, found: zone, unanswered }
 }
+
+/** Whether this is the zone that the write is based on. Parking records are a difference: the write would remove them. */
+const isBase = (zone: Zone, { before }: Write) => zone.usesRegistrarDns && isEmptyDelta(differenceOf(before, zone))
 
 const written = (zone: Zone, after: Zone) => ({
   state: 'settled' as const,
