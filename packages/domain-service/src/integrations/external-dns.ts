@@ -75,7 +75,9 @@ class ExternalDnsWebhook {
     const ends = await Promise.allSettled(
       edits.map(({ domain, edit, pointers }) =>
         // external-dns repeats its plan until all of it is done: the finished part must not cost calls.
-        writer.write(domain, edit, { ...context, unlessDone: true }).catch(moveFaults((index, field) => pointers[index]?.(field))),
+        writer
+          .write(domain, edit, { ...context, unlessDone: true })
+          .catch(moveFaults((index, field) => pointers[index]?.(field))),
       ),
     )
     const errors = ends.flatMap((end) => (end.status === 'rejected' ? [toRetryable(end.reason)] : []))
