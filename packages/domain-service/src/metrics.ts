@@ -1,21 +1,17 @@
-import {
-  createHistogram,
-  type Metrics,
-  registerCounters,
-  registerGauges,
-  registerStorageGauges,
-} from '@domains-and-files/http'
+import { type Metrics, registerCounters, registerGauges, registerStorageGauges } from '@domains-and-files/http'
 import type { Dependencies } from './storage.ts'
 
 // Metrics of this service. Label values come from short fixed lists, never from domains or usernames.
 
 /** Seconds of each call to the registrar by command and outcome, without the wait for a slot. */
 export const createCallHistogram = (metrics: Metrics | undefined) =>
-  createHistogram(metrics, {
+  metrics &&
+  new metrics.client.Histogram({
     name: 'registrar_call_duration_seconds',
     help: 'Duration of calls to the registrar by command and outcome (ok, or the error code)',
     labelNames: ['command', 'outcome'],
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30],
+    registers: [metrics.registry],
   })
 
 export function registerMetrics(parts: Dependencies) {

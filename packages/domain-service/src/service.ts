@@ -1,7 +1,6 @@
 import { type Auth, openAuth } from '@domains-and-files/auth'
 import { webhookMigrations } from '@domains-and-files/events'
 import { type App, type Clock, createMetrics, type Logger, systemClock } from '@domains-and-files/http'
-import { DatabaseRefusedError, DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import type { Config } from './config.ts'
 import { DomainList } from './domain-list/domain-list.ts'
@@ -19,18 +18,7 @@ import { ZoneWriter } from './zones/zone-writer.ts'
  * @throws {DataDirError} when another process uses DATA_DIR, {StartRefusedError} when nobody could log in.
  */
 export async function createService(config: Config, log: Logger, clock: Clock = systemClock): Promise<App> {
-  try {
-    const metrics = await createMetrics(config.metricsToken)
-    return await compose({ config, log, clock, metrics })
-  } catch (error) {
-    if (error instanceof DatabaseUnavailableError)
-      throw new DatabaseRefusedError('The database in DATABASE_URL was lost during the start.')
-    throw error
-  }
-}
-
-async function compose(surroundings: Surroundings): Promise<App> {
-  const { config, log } = surroundings
+  const surroundings = { config, log, clock, metrics: await createMetrics(config.metricsToken) }
   const storage = await openStorage(surroundings)
   try {
     const auth = await openAuth(config, {

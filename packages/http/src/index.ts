@@ -8,7 +8,6 @@ export { bodyChunks, limitValues, takeBodies, textOf } from './limits/request-bo
 export { createLogger, type Logger } from './logging/logger.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'
 export {
-  createHistogram,
   createMetrics,
   type Metrics,
   registerCounters,

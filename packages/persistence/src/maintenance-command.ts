@@ -10,16 +10,23 @@ export interface CommandLine {
 
 /**
  * Runs a command on stored data, and prints what it returns, or the sentence of a failure that an operator can repair.
- * @returns the exit status: by default 0, and 1 after such a failure.
+ * Prints the usage if `read` returns no options, or throws, as `parseArgs` does.
+ * @returns the exit status: by default 0, 1 after such a failure, 2 for wrong arguments.
  * @throws other failures.
  */
-export async function runMaintenance(
-  { stdout, stderr }: Pick<CommandLine, 'stdout' | 'stderr'>,
-  work: (progress: Progress) => Promise<{ summary: string; status?: number }>,
+export async function runMaintenance<Options>(
+  { stdout, stderr }: CommandLine,
+  { usage, read }: { usage: string; read: () => Options | undefined },
+  work: (options: Options, progress: Progress) => Promise<{ summary: string; status?: number }>,
 ): Promise<number> {
+  const options = orUndefined(read)
+  if (!options) {
+    stderr.write(usage)
+    return 2
+  }
   const progress = new Progress(stderr)
   try {
-    const { summary, status = 0 } = await work(progress)
+    const { summary, status = 0 } = await work(options, progress)
     progress.end()
     stdout.write(`${summary}\n`)
     return status
@@ -30,6 +37,14 @@ export async function runMaintenance(
     if (sentence === undefined) throw error
     stderr.write(`${sentence}\n`)
     return 1
+  }
+}
+
+function orUndefined<Value>(read: () => Value | undefined) {
+  try {
+    return read()
+  } catch {
+    return undefined
   }
 }
 

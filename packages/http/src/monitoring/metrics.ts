@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
 import { type Postgres, readBackupTimes } from '@domains-and-files/persistence'
-import type { Counter, Histogram, HistogramConfiguration, Registry } from '@prometheus-io/client'
+import type { Counter, Histogram, Registry } from '@prometheus-io/client'
 import type { FastifyInstance } from 'fastify'
 import { HttpError } from '../http-error.ts'
 import { operations } from '../route-schema.ts'
@@ -63,12 +63,6 @@ function register(kind: 'Gauge' | 'Counter', metrics: Metrics | undefined, readi
       },
     })
 }
-
-export const createHistogram = <Label extends string>(
-  metrics: Metrics | undefined,
-  configuration: HistogramConfiguration<Label>,
-): Histogram<Label> | undefined =>
-  metrics && new metrics.client.Histogram({ ...configuration, registers: [metrics.registry] })
 
 /** Size and free space of the disk that holds the data, and the times of the last backups. */
 export function registerStorageGauges(

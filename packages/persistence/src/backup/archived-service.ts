@@ -69,33 +69,28 @@ export async function openSource(
   env: NodeJS.ProcessEnv | undefined,
 ): Promise<BackupSource> {
   const { tables, accounts } = service
-  await using opened = new AsyncDisposableStack()
   if (!env) {
-    const { database, openBlob } = opened.use(await service.openFolder(places.dataDir, true))
-    const close = opened.move()
-    return {
-      async read({ rows, blobs }) {
-        await database.snapshot((snapshot) =>
-          readAccounts(accounts, places, (others, files) => rows([...readTables(snapshot, tables), ...others], files)),
-        )
-        if (openBlob) await blobs(openBlob)
-      },
-      [Symbol.asyncDispose]: () => close.disposeAsync(),
+    const stores = await service.openFolder(places.dataDir, true)
+    const { database, openBlob } = stores
+    const read: BackupSource['read'] = async ({ rows, blobs }) => {
+      await database.snapshot((snapshot) =>
+        readAccounts(accounts, places, (others, files) => rows([...readTables(snapshot, tables), ...others], files)),
+      )
+      if (openBlob) await blobs(openBlob)
     }
+    return { read, [Symbol.asyncDispose]: () => stores[Symbol.asyncDispose]() }
   }
+  await using opened = new AsyncDisposableStack()
   const { database, openBlob } = opened.use(await service.openDatabase(env, true))
   await refuseUnfinished(database)
-  const close = opened.move()
-  return {
-    // Small blobs are rows, so all are read in the snapshot.
-    read: ({ rows, blobs }) =>
-      database.snapshot(async (snapshot) => {
-        const all = readTables(snapshot, [...tables, ...accounts.tables])
-        await rows(all, await accounts.exportUsers(snapshot))
-        if (openBlob) await blobs((digest) => openBlob(digest, snapshot))
-      }),
-    [Symbol.asyncDispose]: () => close.disposeAsync(),
-  }
+  // Small blobs are rows, so all are read in the snapshot.
+  const read: BackupSource['read'] = ({ rows, blobs }) =>
+    database.snapshot(async (snapshot) => {
+      const all = readTables(snapshot, [...tables, ...accounts.tables])
+      await rows(all, await accounts.exportUsers(snapshot))
+      if (openBlob) await blobs((digest) => openBlob(digest, snapshot))
+    })
+  return Object.assign(opened.move(), { read })
 }
 
 /** Reads the accounts of a data directory, and its private files. */

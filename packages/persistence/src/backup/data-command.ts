@@ -36,14 +36,10 @@ interface Context extends Omit<RestoreJob, 'repository' | 'snapshot'> {
 export async function runDataCommand(service: ArchivedService, args: string[], line: CommandLine): Promise<number> {
   const { env } = line
   const dataDir = env.DATA_DIR || `data/${service.name}`
-  const options = readArguments(args)
-  if (!options) {
-    line.stderr.write(usage(dataDir))
-    return 2
-  }
   const places = { dataDir, usersFile: env.USERS_FILE || undefined }
   const database = env.DATABASE_URL || env.DATABASE_URL_FILE ? env : undefined
-  return runMaintenance(line, async (progress) => {
+  const reading = { usage: usage(dataDir), read: () => readArguments(args) }
+  return runMaintenance(line, reading, async (options, progress) => {
     const { signal, ignore } = abortOnSignal()
     try {
       const context = { service, places, database, signal, progress, ...options }
@@ -125,23 +121,19 @@ async function describe(context: Context, what: string, { snapshot, damages }: B
 const verified = ({ verify }: Context) => (verify ? ', every byte compared with its digest' : '')
 
 function readArguments(args: string[]) {
-  try {
-    const { values, positionals } = parseArgs({
-      args,
-      options: {
-        verify: { type: 'boolean', default: false },
-        keep: { type: 'string' },
-        'skip-damaged': { type: 'boolean', default: false },
-      },
-      allowPositionals: true,
-    })
-    const [command = '', folder, ...more] = positionals
-    const { verify, keep, 'skip-damaged': skipDamaged } = values
-    if (!isCommand(command) || !folder || more.length > 0 || !/^[1-9]\d*$/.test(keep ?? '1')) return undefined
-    return { command, folder, verify, skipDamaged, keep: keep === undefined ? keep : Number(keep) }
-  } catch {
-    return undefined
-  }
+  const { values, positionals } = parseArgs({
+    args,
+    options: {
+      verify: { type: 'boolean', default: false },
+      keep: { type: 'string' },
+      'skip-damaged': { type: 'boolean', default: false },
+    },
+    allowPositionals: true,
+  })
+  const [command = '', folder, ...more] = positionals
+  const { verify, keep, 'skip-damaged': skipDamaged } = values
+  if (!isCommand(command) || !folder || more.length > 0 || !/^[1-9]\d*$/.test(keep ?? '1')) return undefined
+  return { command, folder, verify, skipDamaged, keep: keep === undefined ? keep : Number(keep) }
 }
 
 const isCommand = (name: string): name is keyof typeof commands => Object.hasOwn(commands, name)

@@ -30,27 +30,17 @@ reason. Exit status 1 if there are any.
 `
 
 /** Runs the command with these arguments, and returns its exit status. */
-export async function manageFiles(args: string[], line: CommandLine): Promise<number> {
-  const options = readArguments(args)
-  if (!options) {
-    line.stderr.write(usage)
-    return 2
-  }
-  return runMaintenance(line, async (progress) => {
+export const manageFiles = (args: string[], line: CommandLine): Promise<number> =>
+  runMaintenance(line, { usage, read: () => readArguments(args) }, async (options, progress) => {
     const report = await check(line.env, { ...options, progress })
     const status = report.damages.length > 0 ? 1 : 0
     return { summary: describe(report, options.repair), status }
   })
-}
 
-function readArguments(args: string[]): { repair: boolean } | undefined {
-  try {
-    const options = { repair: { type: 'boolean', default: false } } as const
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
-    return positionals.join(' ') === 'check' ? values : undefined
-  } catch {
-    return undefined
-  }
+function readArguments(args: string[]) {
+  const options = { repair: { type: 'boolean', default: false } } as const
+  const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+  return positionals.join(' ') === 'check' ? values : undefined
 }
 
 function describe({ files, contents, bytes, damages, orphans }: Report, isRepaired: boolean) {

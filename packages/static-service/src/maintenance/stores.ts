@@ -21,11 +21,6 @@ export interface Stores extends AsyncDisposable {
   blobs: BlobStore
 }
 
-export interface SharedStores extends Stores {
-  blobs: S3BlobStore
-  postgres: Postgres
-}
-
 /**
  * Opens a data directory: for reading beside a running service, or one that no service uses, with missing stores
  * created. @throws {DataDirError}
@@ -46,7 +41,7 @@ export async function openFolder(dataDir: string, { isReadOnly = false } = {}): 
 }
 
 /** Opens PostgreSQL and S3 beside running replicas. @throws {InvalidEnvironment | DataDirError} */
-export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> {
+export async function openShared(env: NodeJS.ProcessEnv) {
   const settings = readEnv(z.object({ ...databaseSettings, ...s3Settings }), env)
   const [database, s3] = [databaseConfig(settings), s3Config(settings, env)]
   if (!database || !s3) throw new DataDirError('Set DATABASE_URL and S3_BUCKET, both or neither.')
