@@ -1,17 +1,11 @@
-import { type Auth, openAuth } from '@domains-and-files/auth'
+import { openAuth } from '@domains-and-files/auth'
 import { webhookMigrations } from '@domains-and-files/events'
 import { type App, type Clock, createMetrics, type Logger, systemClock } from '@domains-and-files/http'
 import { buildApp } from './app.ts'
 import type { Config } from './config.ts'
-import { DomainList } from './domain-list/domain-list.ts'
 import { hourMs, pruneHistory } from './ledger/history-pruning.ts'
-import { recordRegistrarEvent } from './ledger/stored-change.ts'
 import { createCallHistogram } from './metrics.ts'
-import { RegistrarClient, ResponseCache } from './registrar/client.ts'
-import type { DomainInfo, Nameservers } from './registrar/responses.ts'
-import { openEmbeddedStorage, openStores, type Storage, type Surroundings } from './storage.ts'
-import { ZoneSweep } from './zones/zone-watch.ts'
-import { ZoneWriter } from './zones/zone-writer.ts'
+import { openEmbeddedStorage, openRegistry, type Registry, type Storage, type Surroundings } from './storage.ts'
 
 /**
  * Constructs all dependencies, and the app that closes them in order when it is closed.
@@ -27,9 +21,12 @@ export async function createService(config: Config, log: Logger, clock: Clock = 
       database: storage.postgres,
       migrations: webhookMigrations,
     })
-    const owned = await openRegistry(storage, auth, surroundings)
-    const app = await buildApp({ ...surroundings, ...owned, auth, outbox: storage.database })
-    runTasks(app, owned, surroundings)
+    const registry = await openRegistry(storage, auth, {
+      ...surroundings,
+      calls: createCallHistogram(surroundings.metrics),
+    })
+    const app = await buildApp({ ...surroundings, ...registry, auth, outbox: storage.database })
+    runTasks(app, registry, surroundings)
     return app
   } catch (error) {
     await storage.close()
@@ -45,38 +42,9 @@ async function openStorage(surroundings: Surroundings): Promise<Storage> {
   return openPostgresStorage(database, surroundings)
 }
 
-/** The stores, and the registrar client with the domain list and the zones on top of it. */
-async function openRegistry(storage: Storage, { findCaller }: Auth, surroundings: Surroundings) {
-  const { config, log, clock, metrics } = surroundings
-  const { account, registrarTimeoutMs: timeoutMs, domainsTtlMs: ttlMs } = config
-  const intervalMs = config.driftIntervalS * 1_000
-  const stores = await openStores(storage, surroundings)
-  const { ledger, quota, domainList: store } = stores
-  const { isActive, replicas } = storage
-  const onFailing = (isFailing: boolean) => {
-    recordRegistrarEvent(storage.database, { registrar: account.registrar, isFailing }).catch((error) =>
-      log.warn({ err: error }, 'event of the registrar not recorded'),
-    )
-  }
-  const calls = createCallHistogram(metrics)
-  const registrar = new RegistrarClient({ account, timeoutMs, quota, clock, log, calls, onFailing })
-  const domains = await DomainList.open({ registrar, store, leases: replicas?.leases, ttlMs, clock, log })
-  const zones = new ZoneWriter({
-    ...{ ...config, timeoutMs, verify: config.verifyWrites },
-    ...{ ledger, replicas, isActive, findCaller, registrar, clock, log },
-  })
-  const caching = registrar.cacheOptions(config.cacheTtlMs)
-  const infos = new ResponseCache<DomainInfo>(caching)
-  const nameservers = new ResponseCache<Nameservers>(caching)
-  const sweep = new ZoneSweep({ ledger, registrar, domains, intervalMs, isActive, clock, log })
-  return { ...stores, storage, registrar, domains, infos, nameservers, zones, sweep }
-}
-
-type Owned = Awaited<ReturnType<typeof openRegistry>>
-
 function runTasks(
   app: App,
-  { storage, ledger, registrar, domains, zones, sweep }: Owned,
+  { storage, ledger, registrar, domains, zones, sweep }: Registry,
   { config, log, clock }: Surroundings,
 ) {
   const pruning = pruneHistory({ ledger, clock, log, days: config.historyDays })

@@ -6,18 +6,20 @@ import type { CallBudget } from './budget/call-budget.ts'
 import { CallQuota } from './budget/call-quota.ts'
 import { LocalBudget } from './budget/local-budget.ts'
 import type { Config } from './config.ts'
-import type { DomainList } from './domain-list/domain-list.ts'
+import { DomainList } from './domain-list/domain-list.ts'
 import { DomainListStore } from './domain-list/list-store.ts'
 import { ChallengeStore } from './ledger/challenge-store.ts'
 import { GivenZones } from './ledger/given-zones.ts'
 import { HostUpdates } from './ledger/host-updates.ts'
 import { Ledger, type LedgerOptions } from './ledger/ledger.ts'
 import { databaseName, migrations } from './ledger/schema.ts'
-import type { RegistrarClient, ResponseCache } from './registrar/client.ts'
+import { recordRegistrarEvent } from './ledger/stored-change.ts'
+import type { CallerOptions } from './registrar/caller.ts'
+import { RegistrarClient, ResponseCache } from './registrar/client.ts'
 import type { DomainInfo, Nameservers } from './registrar/responses.ts'
 import type { Replicas } from './zones/zone-dependencies.ts'
-import type { ZoneSweep } from './zones/zone-watch.ts'
-import type { ZoneWriter } from './zones/zone-writer.ts'
+import { ZoneSweep } from './zones/zone-watch.ts'
+import { ZoneWriter } from './zones/zone-writer.ts'
 
 /** Where the service keeps its state, alone or together with other replicas. */
 export interface Storage {
@@ -42,25 +44,14 @@ export interface Surroundings {
 }
 
 /** The parts of the service that routes are made of. */
-export interface Dependencies
-  extends Surroundings,
-    Pick<Stores, 'ledger' | 'challenges' | 'givenZones' | 'hostUpdates'> {
-  auth: Auth
-  registrar: RegistrarClient
-  domains: DomainList
-  infos: ResponseCache<DomainInfo>
-  nameservers: ResponseCache<Nameservers>
-  outbox: Sql
-  zones: ZoneWriter
-  sweep: ZoneSweep
-}
+export type Dependencies = Surroundings & Registry & { auth: Auth; outbox: Sql }
+
+export type Registry = Awaited<ReturnType<typeof openRegistry>>
 
 export const accountName = ({ account }: Config) => `${account.url} ${account.userName}`
 
-type Stores = Awaited<ReturnType<typeof openStores>>
-
 /** The stores on the database of the service. */
-export async function openStores({ database, budget, replicas }: Storage, { config, clock }: Surroundings) {
+async function openStores({ database, budget, replicas }: Storage, { config, clock }: Surroundings) {
   // Without fsync: it would delay everything else, and a power cut loses what can be lost.
   const { unsynced = database } = database
   return {
@@ -71,6 +62,36 @@ export async function openStores({ database, budget, replicas }: Storage, { conf
     domainList: new DomainListStore(unsynced, accountName(config)),
     quota: await CallQuota.open({ limits: config.registrarRate, budget, clock }),
   }
+}
+
+/** The stores, and the registrar client with the domain list and the zones on top of it. */
+export async function openRegistry(
+  storage: Storage,
+  { findCaller }: Auth,
+  { calls, ...surroundings }: Surroundings & Pick<CallerOptions, 'calls'>,
+) {
+  const { config, log, clock } = surroundings
+  const { account, registrarTimeoutMs: timeoutMs, domainsTtlMs: ttlMs } = config
+  const intervalMs = config.driftIntervalS * 1_000
+  const stores = await openStores(storage, surroundings)
+  const { ledger, quota, domainList: store } = stores
+  const { isActive, replicas } = storage
+  const onFailing = (isFailing: boolean) => {
+    recordRegistrarEvent(storage.database, { registrar: account.registrar, isFailing }).catch((error) =>
+      log.warn({ err: error }, 'event of the registrar not recorded'),
+    )
+  }
+  const registrar = new RegistrarClient({ account, timeoutMs, quota, clock, log, calls, onFailing })
+  const domains = await DomainList.open({ registrar, store, leases: replicas?.leases, ttlMs, clock, log })
+  const zones = new ZoneWriter({
+    ...{ ...config, timeoutMs, verify: config.verifyWrites },
+    ...{ ledger, replicas, isActive, findCaller, registrar, clock, log },
+  })
+  const caching = registrar.cacheOptions(config.cacheTtlMs)
+  const infos = new ResponseCache<DomainInfo>(caching)
+  const nameservers = new ResponseCache<Nameservers>(caching)
+  const sweep = new ZoneSweep({ ledger, registrar, domains, intervalMs, isActive, clock, log })
+  return { ...stores, storage, registrar, domains, infos, nameservers, zones, sweep }
 }
 
 /** SQLite in DATA_DIR, for one process. @throws {DataDirError} when another one uses it. */
