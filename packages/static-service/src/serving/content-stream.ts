@@ -181,7 +181,7 @@ export class LruLoader<Value extends object> {
     this.#cached = new LRUCache({
       maxSize: Math.max(maxBytes, 1),
       sizeCalculation: (value, key) => entryBytes + key.length + sizeOf(value),
-      fetchMethod: async (_key, _stale, { context: load }) => load(),
+      fetchMethod: async (_key, _stale, { context: load }) => (await load()) ?? Promise.reject(absent),
       ignoreFetchAbort: true, // A load that was invalidated still resolves.
     })
   }
@@ -193,7 +193,7 @@ export class LruLoader<Value extends object> {
     this.counts.miss += 1
     const value = loadNow?.()
     if (value) this.#cached.set(key, value)
-    return value ?? this.#cached.fetch(key, { context: load })
+    return value ?? this.#cached.fetch(key, { context: load }).catch(undefinedIfAbsent)
   }
 
   readonly peek = (key: string): Value | undefined => {
@@ -220,6 +220,13 @@ export class LruLoader<Value extends object> {
     if (keys === 'all') this.#cached.clear()
     else for (const key of keys) this.#cached.delete(key)
   }
+}
+
+// Rejected, since the cache rejects an undefined value whose entry it has dropped while it was loaded.
+const absent = new Error('absent')
+
+function undefinedIfAbsent(error: unknown): undefined {
+  if (error !== absent) throw error
 }
 
 // Estimated overhead of an entry: its objects, its place in the list.

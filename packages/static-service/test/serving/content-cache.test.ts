@@ -138,6 +138,20 @@ describe('the memory', () => {
     expect([absent, found]).toEqual([undefined, { version: 1 }])
   })
 
+  test.each([
+    ['was invalidated', (cache: LruLoader<Buffer>) => cache.invalidate(['a'])],
+    ['was evicted', (cache: LruLoader<Buffer>) => ['b', 'c'].map((key) => cache.set(key, Buffer.alloc(6000)))],
+  ])('finds nothing where there is nothing, also if it %s meanwhile', async (_name, drop) => {
+    const cache = new LruLoader<Buffer>(10_000, (value) => value.length)
+    const slow = Promise.withResolvers<undefined>()
+    const found = cache.get('a', () => slow.promise)
+
+    drop(cache)
+    slow.resolve(undefined)
+
+    expect(await found).toBeUndefined()
+  })
+
   test('is bounded', async () => {
     const cache = new LruLoader<Buffer>(10_000, (value) => value.length)
     let loads = 0
