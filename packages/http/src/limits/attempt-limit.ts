@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net'
 import { LRUCache, type Perf } from 'lru-cache'
 import { HttpError } from '../http-error.ts'
 
-// An entry is stale after more than this.
+// An entry is stale a millisecond after this.
 const windowMs = 60_000 - 1
 
 /** Rate limit for attempts in a minute by client network, in process memory. */
@@ -22,7 +22,7 @@ export class AttemptLimit {
   check(address: string): void {
     const network = clientNetwork(address)
     if ((this.#attempts.get(network)?.count ?? 0) < this.#max) return
-    throw tooManyFailures(Math.ceil(this.#attempts.getRemainingTTL(network) / 1000))
+    throw tooManyFailures(Math.ceil((this.#attempts.getRemainingTTL(network) + 1) / 1000))
   }
 
   add(address: string): void {

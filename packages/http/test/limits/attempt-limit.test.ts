@@ -20,6 +20,17 @@ test('failures of one network are limited for a minute, those of others are not'
   fails('192.0.2.1')
 })
 
+test('in its last millisecond a limit lasts a second, not none', () => {
+  const clock = { ms: 5_000, now: () => clock.ms }
+  const limit = new AttemptLimit(1, clock)
+  limit.add('192.0.2.1')
+
+  clock.ms += 59_999
+  expect(() => limit.check('192.0.2.1')).toThrow(tooMany(1))
+  clock.ms += 1
+  limit.check('192.0.2.1')
+})
+
 test('addresses of one IPv6 network count together', () => {
   const limit = new AttemptLimit(1, { now: () => 1 })
 
