@@ -1835,7 +1835,10 @@ export interface components {
             added: components["schemas"]["HostRecord"][];
             /** @example [] */
             removed: components["schemas"]["HostRecord"][];
-            /** @description records that stayed as they were */
+            /**
+             * @description records that stayed as they were
+             * @example 0
+             */
             kept: number;
         };
         /**
@@ -1857,7 +1860,7 @@ export interface components {
          *           }
          *         ],
          *         "removed": [],
-         *         "kept": 1
+         *         "kept": 0
          *       },
          *       "domain": "alder-and-finch.com",
          *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -1925,7 +1928,10 @@ export interface components {
             added: components["schemas"]["HostRecord"][];
             /** @example [] */
             removed: components["schemas"]["HostRecord"][];
-            /** @description records that stayed as they were */
+            /**
+             * @description records that stayed as they were
+             * @example 0
+             */
             kept: number;
             /** @description in lists: records of large changes that are not shown; read the change itself */
             omitted?: {
@@ -2170,7 +2176,7 @@ export interface components {
          *                 }
          *               ],
          *               "removed": [],
-         *               "kept": 1
+         *               "kept": 0
          *             },
          *             "domain": "alder-and-finch.com",
          *             "sent_at": "2027-01-15T09:30:00.000Z",
@@ -5349,7 +5355,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "warnings": []
                      *     }
@@ -5412,7 +5418,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -5691,7 +5697,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "warnings": []
                      *     }
@@ -5754,7 +5760,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -6288,7 +6294,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -6554,7 +6560,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "warnings": []
                      *     }
@@ -6617,7 +6623,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -6921,7 +6927,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -7730,7 +7736,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -8001,7 +8007,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "warnings": []
                      *     }
@@ -8064,7 +8070,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -8639,7 +8645,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "warnings": []
                      *     }
@@ -8702,7 +8708,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -8945,7 +8951,7 @@ export interface operations {
                      *               }
                      *             ],
                      *             "removed": [],
-                     *             "kept": 1
+                     *             "kept": 0
                      *           },
                      *           "email_type_before": "NONE",
                      *           "email_type_after": "NONE"
@@ -9083,21 +9089,13 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "email_type_before": "NONE",
                      *       "email_type_after": "NONE",
                      *       "before": {
                      *         "email_type": "NONE",
-                     *         "hosts": [
-                     *           {
-                     *             "id": "b71c42652efd",
-                     *             "name": "hello",
-                     *             "type": "A",
-                     *             "address": "192.0.2.10",
-                     *             "ttl": 1800
-                     *           }
-                     *         ]
+                     *         "hosts": []
                      *       },
                      *       "after": {
                      *         "email_type": "NONE",
@@ -9167,6 +9165,12 @@ export interface operations {
                         email_type_before: string | null;
                         /** @example NONE */
                         email_type_after: string | null;
+                        /**
+                         * @example {
+                         *       "email_type": "NONE",
+                         *       "hosts": []
+                         *     }
+                         */
                         before: components["schemas"]["PastZone"];
                         after: components["schemas"]["PastZone"];
                     };
@@ -9311,7 +9315,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "warnings": []
                      *     }
@@ -9374,7 +9378,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -9622,7 +9626,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "warnings": []
                      *     }
@@ -9685,7 +9689,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -9904,7 +9908,7 @@ export interface operations {
                      *               }
                      *             ],
                      *             "removed": [],
-                     *             "kept": 1
+                     *             "kept": 0
                      *           },
                      *           "domain": "alder-and-finch.com",
                      *           "sent_at": "2027-01-15T09:30:00.000Z",
@@ -10010,7 +10014,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -10117,7 +10121,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -10409,7 +10413,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -10589,7 +10593,7 @@ export interface operations {
                      *           }
                      *         ],
                      *         "removed": [],
-                     *         "kept": 1
+                     *         "kept": 0
                      *       },
                      *       "domain": "alder-and-finch.com",
                      *       "sent_at": "2027-01-15T09:30:00.000Z",
@@ -10748,7 +10752,7 @@ export interface operations {
                      *                 }
                      *               ],
                      *               "removed": [],
-                     *               "kept": 1
+                     *               "kept": 0
                      *             },
                      *             "domain": "alder-and-finch.com",
                      *             "sent_at": "2027-01-15T09:30:00.000Z",

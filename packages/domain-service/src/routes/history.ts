@@ -24,7 +24,10 @@ const tags = ['history']
 
 const PastZone = z.object({ email_type: EmailType, hosts: z.array(HostRecord) }).meta({ id: 'PastZone' })
 
-const EntryWithZones = HistoryEntry.extend({ before: PastZone, after: PastZone })
+const EntryWithZones = HistoryEntry.extend({
+  before: PastZone.meta({ examples: [{ email_type: 'NONE', hosts: [] }] }),
+  after: PastZone,
+})
 
 const AtEntry = AtDomain.extend({ id: ChangeId })
 

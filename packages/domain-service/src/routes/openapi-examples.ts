@@ -22,7 +22,7 @@ export const change = {
   by: 'admin',
   request_id: '5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44',
   status: 'confirmed' as const,
-  changes: { added: [record], removed: [], kept: 1 },
+  changes: { added: [record], removed: [], kept: 0 },
   domain,
   sent_at: '2027-01-15T09:30:00.000Z',
   ended_at: '2027-01-15T09:30:01.000Z',

@@ -26,7 +26,7 @@ export const Changes = z
   .object({
     added: z.array(HostRecord),
     removed: z.array(HostRecord).meta({ examples: [[]] }),
-    kept: z.int().describe('records that stayed as they were'),
+    kept: z.int().meta({ description: 'records that stayed as they were', examples: [0] }),
   })
   .meta({ id: 'Changes' })
 
