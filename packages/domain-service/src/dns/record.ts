@@ -112,10 +112,10 @@ export function toRow({ name, address, ttl = defaultTtl, mx_pref, ...input }: Re
   }
 }
 
-/** The key of a record. One of type MXE that a client names after the domain is none of the zone: it must be at `@`. */
-export function keyOf(input: RecordKey): string {
+/** The key of a record. `domain`: whose MXE record a client may name as the registrar does. */
+export function keyOf(input: RecordKey, domain?: string): string {
   const { name, type, address } = toRow(input)
-  return `${name} ${type} ${recordTypeOf(type).canonicalize(address)}`
+  return `${type === 'MXE' && name === domain ? '@' : name} ${type} ${recordTypeOf(type).canonicalize(address)}`
 }
 
 /** All faults in the fields of a record: with one, its row must not be sent. */

@@ -118,7 +118,7 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
   const [before, others] = splitRrset(zone, edit)
   // A preference is no part of the key: an MX record that gets another one is there, too.
   const keysBefore = new Set(before.map((row) => parseRow(row).key))
-  const ttlOf = (record: RecordInput) => (keysBefore.has(keyOf(record)) ? undefined : edit.newTtl)
+  const ttlOf = (record: RecordInput) => (keysBefore.has(keyOf(record, zone.domain)) ? undefined : edit.newTtl)
   const kept = edit.defaultTtl === undefined ? live : before
   const ttls = kept.flatMap((row) => (row ? parseRow(row).record.ttl : []))
   const lowestTtl = ttls.length > 0 ? Math.min(...ttls) : edit.defaultTtl
@@ -181,12 +181,12 @@ function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
   const { present, absent, defaultTtl } = edit
   const missing = new Map(
     present.map((record, index) => [
-      keyOf(record),
+      keyOf(record, zone.domain),
       newCandidate(record, zone, (field) => `/present/${index}/${field}`, defaultTtl),
     ]),
   )
   const wanted = new Map(missing)
-  const unwanted = new Set(absent.map(keyOf))
+  const unwanted = new Set(absent.map((record) => keyOf(record, zone.domain)))
   const rest = zone.rows.filter((row) => {
     const { key, content } = parseRow(row)
     const record = wanted.get(key)

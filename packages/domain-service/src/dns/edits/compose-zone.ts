@@ -35,7 +35,7 @@ const toFaults = (faults: FieldFault[], pointer: Pointer): Fault[] =>
 /** A record that the request adds. Clients that know no `ttl` or `mx_pref` do not reset those of an equal live row. */
 export function newCandidate(input: RecordInput, zone: Zone, pointer: Pointer, fallbackTtl = defaultTtl) {
   const row = toRow(input)
-  const key = keyOf(input)
+  const key = keyOf(input, zone.domain)
   const live = zone.rows.find((each) => parseRow(each).key === key)
   const ttl = input.ttl === undefined ? (live?.ttl ?? String(fallbackTtl)) : row.ttl
   const mxPref = input.mx_pref === undefined ? (live ?? row).mxPref : row.mxPref
@@ -103,7 +103,7 @@ export function matchLive(records: RecordInput[], zone: Zone): (Row | undefined)
   const written = Map.groupBy(zone.rows, (row) => textOf(parseRow(row).record))
   const exact = records.map((record) => take(record, written.get(textOf(record))))
   const meant = Map.groupBy(zone.rows, (row) => parseRow(row).key)
-  return records.map((record, index) => exact[index] ?? take(record, meant.get(keyOf(record))))
+  return records.map((record, index) => exact[index] ?? take(record, meant.get(keyOf(record, zone.domain))))
 }
 
 const textOf = ({ name, type, address }: RecordInput) => JSON.stringify([name, type, address])

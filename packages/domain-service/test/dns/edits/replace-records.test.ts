@@ -29,6 +29,19 @@ test('an untouched row goes back as it came, whatever a caller makes of its spel
   expect(planned.rows).toEqual(rows)
 })
 
+test('an MXE record of the zone may be named by the domain, as at the registrar', () => {
+  const live = zone([row('example.com', 'MXE', '192.0.2.7', { ttl: '300' })], 'MXE')
+  const mxe = { name: 'Example.com', type: 'MXE', address: '192.0.2.7' }
+
+  expect(replace([mxe], live)).toBe(live)
+  expect(applyEdit(live, { kind: 'ensure', present: [mxe], absent: [] })).toBe(live)
+  expect(applyEdit(live, { kind: 'ensure', present: [], absent: [mxe] }).rows).toEqual([])
+  expect(failureOf(() => replace([{ ...mxe, address: '192.0.2.8' }], live)).errors).toContainEqual({
+    path: '/hosts/0/name',
+    message: 'is the domain itself: write @',
+  })
+})
+
 test('a list of more than 150 records is taken back as GET returned it, and refused with a new one', () => {
   const live = zone(Array.from({ length: 152 }, (_, n) => row(`h${n}`, 'A', '192.0.2.1')))
   const [, ...others] = toRecords(live)
