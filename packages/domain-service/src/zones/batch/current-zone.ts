@@ -18,6 +18,8 @@ interface Seen {
   zone: Zone
   /** See `ageOf`. */
   age: number
+  /** Whether the answer before was the same. */
+  isRepeated: boolean
 }
 
 /**
@@ -33,7 +35,7 @@ export async function readUntilCurrent(
   for (const seen: Seen[] = []; ; ) {
     const zone = await reader.read()
     const isRepeated = seen.slice(-1).some((previous) => isSame(zone, previous.zone))
-    const last = { zone, age: ageOf(zone, recent) }
+    const last = { zone, age: ageOf(zone, recent), isRepeated }
     seen.push(last)
     const counts = last.age === 0 || (isRepeated && (last.age < 0 || mayEnd?.(zone)))
     if (counts || seen.length === maxReads) return { seen, last }

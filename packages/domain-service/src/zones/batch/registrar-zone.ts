@@ -198,10 +198,10 @@ export class RegistrarZone implements Disposable {
     const isBefore = (zone: Zone) => isSame(zone, before)
     try {
       const { last } = await readUntilCurrent({ reader: this, recent, maxReads }, mayResend ? isBefore : undefined)
-      const { zone, age } = last
+      const { zone, age, isRepeated } = last
       if (age === 0) return written(zone, after)
       // Both, where one write of the batch undoes another: then it is sent once more.
-      if (mayResend && isBefore(zone)) return 'unchanged'
+      if (mayResend && isRepeated && isBefore(zone)) return 'unchanged'
       if (isSame(zone, after)) return written(zone, after)
       if (failure && isBefore(zone)) return 'unchanged'
       const error = writeNotConfirmed(describeDifference(zone, after))

@@ -1,6 +1,7 @@
 import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
 import type { Zone } from '../../../src/dns/zone.ts'
+import type { RecentSend } from '../../../src/ledger/ledger.ts'
 import { CallFailed } from '../../../src/registrar/call-failed.ts'
 import { readCurrent } from '../../../src/zones/batch/current-zone.ts'
 import { RegistrarZone } from '../../../src/zones/batch/registrar-zone.ts'
@@ -13,10 +14,20 @@ const [before, after, foreign] = ['old', 'new', 'theirs'].map((name) => zone([ro
   Zone,
 ]
 
+interface Write {
+  isLate?: boolean
+  wanted?: Zone
+  recent?: RecentSend[]
+}
+
 const noAnswer = () => new CallFailed('unknown', new HttpError(504, 'registrar_timeout', 'lost'))
 
-/** Writes `after` over `before`; the sends fail so in turn, and the reads afterwards show these zones. */
-async function write(shown: Zone[], failures: Error[] = [], isLate = false) {
+/** Writes `wanted` over `before`; the sends fail so in turn, and the reads afterwards show these zones. */
+async function write(
+  shown: Zone[],
+  failures: Error[] = [],
+  { isLate = false, wanted = after, recent = [] }: Write = {},
+) {
   const clock = new FakeClock()
   let [sends, reads] = [0, 0]
   const registrar = {
@@ -43,9 +54,9 @@ async function write(shown: Zone[], failures: Error[] = [], isLate = false) {
     log: { warn: () => {} },
     queue: { checkLease: () => undefined },
   } as never) // The only methods that are called.
-  const known = { recent: [], late: [] }
+  const known = { recent, late: [] }
   await readCurrent(zone, known)
-  const { state, error } = await zone.write(before, after, known)
+  const { state, error } = await zone.write(before, wanted, known)
   return { state, error: error?.code ?? '', sends, reads: reads - 1 }
 }
 
@@ -62,8 +73,15 @@ test('an unanswered write is sent again only if the old zone is shown twice', as
   })
 })
 
+test('an unanswered write whose parts undo each other is sent again only if the zone is shown twice', async () => {
+  const undone = { wanted: before, recent: [{ base: foreign, zone: before, isDone: true }] }
+
+  expect(await write([foreign, after, before], [noAnswer()], undone)).toMatchObject({ state: 'settled', sends: 1 })
+  expect(await write([before, before, before, before, before], [noAnswer()], undone)).toMatchObject({ sends: 2 })
+})
+
 test('a write whose slot comes too late after each of three reads is not sent', async () => {
-  expect(await write([], [], true)).toEqual({
+  expect(await write([], [], { isLate: true })).toEqual({
     state: 'unsent',
     error: 'registrar_busy',
     sends: 3,
