@@ -33,7 +33,9 @@ export class BackgroundTask {
 
   /** Runs now, or joins the run under way. Does not throw. */
   run(): Promise<void> {
-    this.running ??= this.#run()
+    this.running ??= this.#run().finally(() => {
+      this.running = undefined
+    })
     return this.running
   }
 
@@ -45,7 +47,7 @@ export class BackgroundTask {
 
   async close(): Promise<void> {
     this.#timer?.cancel()
-    await this.running
+    while (this.running) await this.running // `runAgain` may have begun another one.
   }
 
   #schedule(intervalMs: number) {
@@ -65,6 +67,5 @@ export class BackgroundTask {
       if (this.isAvailable) onError(error)
       this.isAvailable = false
     }
-    this.running = undefined
   }
 }

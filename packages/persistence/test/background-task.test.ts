@@ -51,11 +51,27 @@ test('what is new during a run is seen by another one, and the end waits for it'
   void task.start(1000)
 
   const again = task.runAgain()
+  const closed = task.close().then(() => 'closed')
   runs[0]?.resolve()
   await expect.poll(() => runs.length).toBe(2)
-  const closed = task.close()
+  const during = await Promise.race([closed, new Promise((resolve) => setImmediate(resolve, 'running'))])
   runs[1]?.resolve()
   await Promise.all([again, closed])
 
-  expect([runs.length, timers.length]).toEqual([2, 0])
+  expect([during, runs.length, timers.length]).toEqual(['running', 2, 0])
+})
+
+test('a run that throws at once is repeated, too', async () => {
+  const errors: unknown[] = []
+  let runs = 0
+  const run = () => {
+    runs += 1
+    throw runs
+  }
+  const task = new BackgroundTask({ run, onError: (error) => errors.push(error) })
+
+  await task.run()
+  await task.run()
+
+  expect([runs, errors]).toEqual([2, [1]])
 })
