@@ -180,6 +180,7 @@ class Listener {
   readonly #options: ListenerOptions
   readonly #checking: BackgroundTask
   #client: Client | undefined
+  #isClosed = false
 
   constructor(options: ListenerOptions) {
     this.#options = options
@@ -188,6 +189,7 @@ class Listener {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     const checked = this.#checking.close()
     await this.#drop() // Ends its check.
     await checked
@@ -199,6 +201,7 @@ class Listener {
       if (this.#client) await this.#client.query('select 1')
       else await this.#connect()
     } catch (error) {
+      if (this.#isClosed) return
       void this.#drop()
       throw error
     }

@@ -52,6 +52,26 @@ describe('notifications', () => {
     expect(String(warn.mock.calls)).not.toContain('client.query()')
   })
 
+  it('are no longer waited for after a close, which is no failure of a check under way', async () => {
+    await using database = await testDatabase()
+    await using proxy = await PostgresProxy.open(database.directUrl)
+    const errors: unknown[] = []
+    const onError = (error: unknown) => errors.push(error)
+    const postgres = await openPostgres(database.url, { directUrl: proxy.url, onError })
+    const payloads: string[] = []
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    postgres.listen('sample_changes', (payload) => payloads.push(payload))
+    await expect.poll(() => payloads).toEqual([''])
+
+    proxy.silence()
+    await vi.advanceTimersByTimeAsync(2_000)
+    vi.useRealTimers()
+    await postgres.close()
+
+    expect(errors).toEqual([])
+  })
+
   it('need a direct connection', async () => {
     await using database = await testDatabase()
     const postgres = await openPostgres(database.url)
