@@ -82,23 +82,23 @@ export interface BlobRef {
   size: number
 }
 
-/** As `piecesOf`. @throws {BlobFault} after the last piece, if the bytes are not those of `ref`. */
+/** As `piecesOf`. @throws {BlobFault} before the first piece of another size, and after the last one of other bytes. */
 export async function* verifiedPieces(
   blob: OpenBlob | undefined,
   { digest, size }: BlobRef,
   pieceBytes?: number,
 ): AsyncGenerator<Buffer> {
   if (!blob) throw new BlobFault(digest, 'is missing')
+  if (blob.size !== size) throw new BlobFault(digest, `has ${blob.size} bytes instead of ${size}`)
   const hash = createHash('sha256')
   for await (const piece of piecesOf(blob, pieceBytes)) {
     hash.update(piece)
     yield piece
   }
-  if (blob.size !== size) throw new BlobFault(digest, `has ${blob.size} bytes instead of ${size}`)
   if (hash.digest('hex') !== digest) throw new BlobFault(digest, 'has been altered')
 }
 
-/** The fault of a blob, or undefined. Reads all its bytes. */
+/** The fault of a blob, or undefined. Reads all bytes of one of the right size. */
 export async function findFault(blob: OpenBlob | undefined, ref: BlobRef): Promise<string | undefined> {
   try {
     for await (const _piece of verifiedPieces(blob, ref));
