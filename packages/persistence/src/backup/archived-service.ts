@@ -54,7 +54,9 @@ export interface ArchivedStores extends AsyncDisposable {
   openBlob?: (digest: string, snapshot?: SqlTransaction) => Promise<OpenBlob | undefined>
 }
 
-export type DatabaseStores = ArchivedStores & { database: Postgres }
+export interface DatabaseStores extends ArchivedStores {
+  database: Postgres
+}
 
 export interface DataPlaces {
   dataDir: string
@@ -82,10 +84,10 @@ export async function openSource(
   }
   await using opened = new AsyncDisposableStack()
   const { database, openBlob } = opened.use(await service.openDatabase(env, true))
-  await refuseUnfinished(database)
-  // Small blobs are rows, so all are read in the snapshot.
+  // Small blobs are rows, so all are read in the snapshot; so is whether a restore is unfinished, since one may begin now.
   const read: BackupSource['read'] = ({ rows, blobs }) =>
     database.snapshot(async (snapshot) => {
+      await refuseUnfinished(snapshot)
       const all = readTables(snapshot, [...tables, ...accounts.tables])
       await rows(all, await accounts.exportUsers(snapshot))
       if (openBlob) await blobs((digest) => openBlob(digest, snapshot))
