@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
-import { followSecret, integerSetting, readEnv, serverSettings } from '../../src/index.ts'
+import { followSecret, integerSetting, named, readEnv, serverSettings } from '../../src/index.ts'
+import { defaultLimits } from '../../src/limits/connections.ts'
 
 const schema = z.object({
   ...serverSettings({ port: 3001, dataDir: 'data' }),
@@ -18,6 +19,12 @@ test('an empty environment gives the defaults', () => {
     TRUST_PROXY: false,
     CORS_ORIGIN: [],
   })
+})
+
+test('an app takes the limits of its connections from the settings, whose names are theirs', () => {
+  const { sliceMs, maxQueueMs, maxQueued, maxLoopDelayMs, ...limits } = defaultLimits
+
+  expect(named(readEnv(schema, {}))).toMatchObject(limits)
 })
 
 test.each([
