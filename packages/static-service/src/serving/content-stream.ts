@@ -179,7 +179,7 @@ export class LruLoader<Value extends object> {
 
   constructor(maxBytes: number, sizeOf: (value: Value) => number) {
     this.#cached = new LRUCache({
-      maxSize: Math.max(maxBytes, 1),
+      maxSize: Math.max(maxBytes, entryBytes), // No entry is so small, but loads under way are.
       sizeCalculation: (value, key) => entryBytes + key.length + sizeOf(value),
       fetchMethod: async (_key, _stale, { context: load }) => (await load()) ?? Promise.reject(absent),
       ignoreFetchAbort: true, // A load that was invalidated still resolves.

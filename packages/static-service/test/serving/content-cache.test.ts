@@ -117,14 +117,14 @@ describe('the memory', () => {
     expect(await cache.get('a', async () => ({ version: 3 }))).toEqual({ version: 2 })
   })
 
-  test('looks up once for all who ask at once', async () => {
-    const cache = new LruLoader<{ version: number }>(10_000, () => 1)
+  test.each([10_000, 0])('of %i bytes looks up once for all who ask at once', async (maxBytes) => {
+    const cache = new LruLoader<{ version: number }>(maxBytes, () => 1)
     let loads = 0
     const load = async () => ({ version: ++loads })
 
-    const found = await Promise.all([cache.get('a', load), cache.get('a', load)])
+    const found = await Promise.all(['a', 'b', 'a'].map((key) => cache.get(key, load)))
 
-    expect([found, loads]).toEqual([[{ version: 1 }, { version: 1 }], 1])
+    expect(found.map((each) => each?.version)).toEqual([1, 2, 1])
   })
 
   test('does not remember what is not there, nor a failure', async () => {
