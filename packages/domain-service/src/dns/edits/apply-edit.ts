@@ -114,11 +114,11 @@ function replaceRecords(zone: Zone, edit: ReplaceEdit): Zone {
 // Exactly these values. Without `ttl`, those that are there keep theirs, and new ones take the lowest of these.
 function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
   const records = readValues(edit)
-  const live = matchLive(records, zone)
   const [before, others] = splitRrset(zone, edit)
+  const live = matchLive(records, { ...zone, rows: before })
   // A preference is no part of the key: an MX record that gets another one is there, too.
   const keysBefore = new Set(before.map((row) => parseRow(row).key))
-  const ttlOf = (record: RecordInput) => (keysBefore.has(keyOf(record, zone.domain)) ? undefined : edit.newTtl)
+  const ttlOf = (record: RecordInput) => (keysBefore.has(keyOf(record)) ? undefined : edit.newTtl)
   const kept = edit.defaultTtl === undefined ? live : before
   const ttls = kept.flatMap((row) => (row ? parseRow(row).record.ttl : []))
   const lowestTtl = ttls.length > 0 ? Math.min(...ttls) : edit.defaultTtl

@@ -38,6 +38,17 @@ test('an RRset is set: values that are there keep their rows, others go', () => 
   expect(after.rows[1]).toBe(www)
 })
 
+test('an RRset of the domain’s MXE record is at @ only', () => {
+  const mxe = { type: 'MXE', values: ['192.0.2.7'] }
+  const live = zone([row('example.com', 'MXE', '192.0.2.7')], 'MXE')
+
+  expect(set({ name: '@', ...mxe }, live)).toBe(live)
+  expect(failureOf(() => set({ name: 'example.com', ...mxe }, live)).errors).toContainEqual({
+    path: '/path/name',
+    message: 'is the domain itself: write @',
+  })
+})
+
 test('the same RRset again changes nothing', () => {
   const live = zone(mails, 'MX')
 
