@@ -27,7 +27,7 @@ export const openBytes = (bytes: Buffer): OpenBlob => ({
 export async function openBlobFile(file: string, onClose = () => {}): Promise<OpenBlob | undefined> {
   const handle = await open(file, 'r').catch(ignoreMissing)
   if (!handle) return undefined
-  const found = await handle.stat({ bigint: true }).catch(async (error) => {
+  const found = await statFile(handle).catch(async (error) => {
     await handle.close()
     throw error
   })
@@ -44,6 +44,13 @@ export async function openBlobFile(file: string, onClose = () => {}): Promise<Op
       onClose()
     },
   }
+}
+
+/** @throws as a read would, if it is a directory. */
+async function statFile(handle: FileHandle) {
+  const found = await handle.stat({ bigint: true })
+  if (found.isDirectory()) throw Object.assign(new Error('EISDIR: a directory is no file'), { code: 'EISDIR' })
+  return found
 }
 
 // One call may read fewer bytes than asked for.
