@@ -167,6 +167,30 @@ test('a backup that was altered later is refused; only --verify reads the bytes 
   await expect(runRestore({ dataDir: `${copy}-2` }, backups)).rejects.toThrow('has been altered')
 })
 
+test('a restore compares the sizes of all blobs before it writes anything, also without --verify', async () => {
+  const { store, backups, copy } = await makeStore()
+  await runBackup(store, backups)
+  fs.truncateSync(fileOf(backups, large[0] ?? Buffer.alloc(0)), 7)
+  using db = new DatabaseSync(join(backups, 'blobs.sqlite'))
+  db.prepare('update blobs set bytes = ? where length(bytes) = 3').run(Buffer.from('on'))
+
+  const refused = runRestore({ dataDir: copy }, backups)
+
+  await expect(refused).rejects.toThrow('2 contents are damaged')
+  await expect(refused).rejects.toThrow(`${digestOf('one')} has 2 bytes instead of 3`)
+  expect(fs.existsSync(copy)).toBe(false)
+})
+
+test('a backup with --verify reads back what it has written', async () => {
+  const content = large[0] ?? Buffer.alloc(0)
+  const { store, backups } = await makeStore([content])
+  const alter = () => fs.writeFileSync(fileOf(backups, content), Buffer.alloc(content.length))
+
+  const refused = runBackup(store, backups, { verify: true, onBlob: alter })
+
+  await expect(refused).rejects.toThrow(`${digestOf(content)} has been altered`)
+})
+
 test('nothing is overwritten: neither other files by a backup, nor a data directory by a restore', async () => {
   const { store, backups, outside } = await makeStore()
   await runBackup(store, backups)

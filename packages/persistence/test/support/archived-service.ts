@@ -158,12 +158,14 @@ interface JobOptions {
   verify?: boolean
   skipDamaged?: boolean
   signal?: AbortSignal
+  /** Called after each blob. */
+  onBlob?: () => void
 }
 
-const jobOf = ({ verify = false, skipDamaged = false, signal }: JobOptions) => ({
+const jobOf = ({ verify = false, skipDamaged = false, signal, onBlob }: JobOptions) => ({
   verify,
   skipDamaged,
-  progress: new Progress(new PassThrough()),
+  progress: Object.assign(new Progress(new PassThrough()), onBlob && { blob: onBlob }),
   signal: signal ?? new AbortController().signal,
 })
 
