@@ -14,10 +14,10 @@ async function startReplicas(ttlMs = 60_000) {
     return leases
   }
   const [first, second] = [open('first'), open('second')]
-  return { postgres, first, second, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+  return { postgres, first, second, open, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }
 
-test('a lease is held by one replica at a time, and its fence grows with each holder', async () => {
+test('a lease is held by one replica at a time, until that ends at the latest, and its fence grows with each holder', async () => {
   await using replicas = await startReplicas()
   const { first, second } = replicas
 
@@ -28,6 +28,8 @@ test('a lease is held by one replica at a time, and its fence grows with each ho
 
   expect([held?.fence, refused, next?.fence]).toEqual([1, undefined, 2])
   expect([first.current(domain), second.refusals]).toEqual([undefined, 1])
+  await second.close()
+  expect(await first.tryAcquire(domain)).toMatchObject({ fence: 3 })
 })
 
 test('of two tasks of one replica, one acquires the lease', async () => {
@@ -37,6 +39,33 @@ test('of two tasks of one replica, one acquires the lease', async () => {
   const leases = await Promise.all([first.tryAcquire(domain), first.tryAcquire(domain)])
 
   expect(leases.filter((lease) => lease !== undefined)).toHaveLength(1)
+})
+
+test('a replica that holds a lease without knowing it, since the response was lost, acquires it again', async () => {
+  await using replicas = await startReplicas()
+  const { postgres, first, second, open } = replicas
+  const before = await first.tryAcquire(domain)
+
+  const again = await open('first').tryAcquire(domain)
+
+  expect([before?.fence, again?.fence]).toEqual([1, 2])
+  const lock = postgres.transaction((transaction) => first.lock(transaction, domain))
+  await expect(lock).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+  if (before) await first.release(before)
+  expect(await second.tryAcquire(domain)).toBeUndefined()
+})
+
+test('no replica acquires a lease before the transaction ends that has locked it', async () => {
+  await using replicas = await startReplicas()
+  const { postgres, first } = replicas
+  await first.tryAcquire(domain)
+
+  const unlocked = await postgres.transaction(async (transaction) => {
+    await first.lock(transaction, domain)
+    return postgres.query('select name from domain_service.leases for update skip locked')
+  })
+
+  expect(unlocked).toEqual([])
 })
 
 test('a lease that is renewed outlives its time, and one that is not is acquired by another replica', async () => {
