@@ -395,6 +395,24 @@ test('a delivery is sent again on demand also while another replica records a tr
   expect(await again).toMatchObject({ event: 'e', status: 'pending', tries: 0 })
 })
 
+test('a delivery whose webhook may not see its event any more is not tried again', async () => {
+  await using stack = new AsyncDisposableStack()
+  const db = stack.use(await forms[0].open())
+  const receiver = stack.use(await openReceiver(() => 500))
+  const { log, store } = openProcess(db.sql, stack)
+  const by = { createdBy: 'admin', position: await log.end() }
+  const { id } = await store.create({ url: receiver.url('/') }, by)
+  await append(db, 1)
+  await expect.poll(() => store.deliveries(id)).toMatchObject([{ status: 'pending', tries: 1 }])
+
+  await store.update(id, { domains: ['example.net'] })
+  await db.setTime(start + 10_000)
+
+  const failed = { status: 'failed', response_status: null, answer: 'The event is not kept any more' }
+  await expect.poll(() => store.deliveries(id)).toMatchObject([failed])
+  expect(receiver.received).toHaveLength(1)
+})
+
 test('a delivery ends with the first 1,024 bytes of an answer, whether more may follow or not', async () => {
   const server = createServer((_, response) => response.write('x'.repeat(1024)))
   await once(server.listen(0, '127.0.0.1'), 'listening')
