@@ -94,15 +94,18 @@ test('a lease that is renewed outlives its time, and one that is not is acquired
   expect(await second.tryAcquire(domain)).toMatchObject({ fence: 2 })
 })
 
-test('a lease that has expired is not renewed, although nobody else has acquired it', async () => {
+test.each([
+  ['expired, although nobody else has acquired it', { holder: 'first', until: 0 }],
+  ['been acquired by another replica', { holder: 'second', until: 9_000_000_000_000 }],
+])('a lease that has %s is not renewed', async (_, { holder, until }) => {
   await using replicas = await startReplicas(600)
   const { first, postgres } = replicas
   await first.tryAcquire(domain)
 
-  await postgres.query('update domain_service.leases set until = 0')
+  await postgres.query('update domain_service.leases set holder = $1, until = $2', [holder, until])
 
   await expect.poll(() => first.size).toBe(0)
-  expect(await postgres.query('select until from domain_service.leases')).toEqual([{ until: 0 }])
+  expect(await postgres.query('select until from domain_service.leases')).toEqual([{ until }])
 })
 
 test.each([30_000, 135_000])('a lease of %i ms is never less than ten seconds shorter than that', async (ttlMs) => {
