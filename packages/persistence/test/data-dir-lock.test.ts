@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { announceBackup } from '../src/data-dir-lock.ts'
+import { announceBackup, lockForRestore } from '../src/data-dir-lock.ts'
 import { BackupWatch, DataDirError, lockDataDir, openDataDir } from '../src/index.ts'
 
 function makeFolder() {
@@ -42,6 +42,7 @@ test('a directory with an interrupted restore cannot be locked', () => {
   mkdirSync(join(folder, 'restore.partial'))
 
   expect(() => lockDataDir(folder)).toThrow(/A restore into .* was interrupted: run it again, or delete everything/)
+  expect(() => lockForRestore(folder)(), 'it holds no lock then').not.toThrow()
 })
 
 test('a backup is visible while it runs, not before and not after', () => {
@@ -61,6 +62,14 @@ test('a service that starts during a backup sees it', () => {
   onTestFinished(conclude)
 
   using watch = new BackupWatch(folder)
+
+  expect(watch.isRunning).toBe(true)
+})
+
+test('a service that cannot tell whether a backup is running takes it for running', () => {
+  const watch = new BackupWatch(makeFolder())
+
+  watch[Symbol.dispose]()
 
   expect(watch.isRunning).toBe(true)
 })

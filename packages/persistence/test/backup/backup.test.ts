@@ -250,17 +250,20 @@ test('where an earlier version left a folder of an interrupted restore, it begin
   expect(fs.readdirSync(copy).sort()).toEqual(['lock', databaseName, 'users.json'])
 })
 
-test('what root restores belongs to the owner of the data directory', async () => {
+test('what root restores into a new volume belongs to the owner of the data directory', async () => {
   const { store, backups, copy } = await makeStore()
   await runBackup(store, backups)
-  fs.mkdirSync(copy)
+  const found = join(copy, 'lost+found')
+  fs.mkdirSync(found, { recursive: true })
+  const before = fs.statSync(found).uid
   const uid = process.getuid?.() === 0 ? 1000 : fs.statSync(copy).uid
   fs.chownSync(copy, uid, fs.statSync(copy).gid)
 
   await runRestore({ dataDir: copy }, backups)
 
-  const names = fs.readdirSync(copy, { recursive: true, encoding: 'utf8' })
+  const names = fs.readdirSync(copy).filter((name) => name !== 'lost+found')
   expect(names.filter((name) => fs.statSync(join(copy, name)).uid !== uid)).toEqual([])
+  expect([names.length, fs.statSync(found).uid]).toEqual([3, before])
 })
 
 test('of the backups only the newest are kept, with the blobs that they need', async () => {

@@ -6,14 +6,17 @@ import { expect, test } from 'vitest'
 import { identity, name, runDataCommand, SqliteSql, type SqlTransaction, sql } from '../../src/index.ts'
 import { accounts, makeFolder } from '../support/archived-service.ts'
 
-/** Backs up the table `items` of a SQLite file; resolves with the exit status and what was written to standard error. */
-async function runBackup(file: string, { folder = join(makeFolder(), 'backups'), fault }: Fault = {}) {
+const runBackup = (file: string, { folder = join(makeFolder(), 'backups'), fault }: Fault = {}) =>
+  run(file, ['backup', folder], { fault })
+
+/** Runs a command on the table `items` of a SQLite file; resolves with the exit status and the text of standard error. */
+async function run(file: string, args: string[], { fault, dataDir = makeFolder() }: Options = {}) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const never = () => Promise.reject(new Error('not used'))
   const status = await runDataCommand(
     {
       name: 'sample',
-      folders: [],
+      folders: ['blobs'],
       tables: [{ name: 'items', key: ['id'] }],
       accounts,
       emptyTables: [],
@@ -29,8 +32,8 @@ async function runBackup(file: string, { folder = join(makeFolder(), 'backups'),
         return { database: { snapshot }, write: never, [Symbol.asyncDispose]: () => database.close() }
       },
     },
-    ['backup', folder],
-    { env: { DATA_DIR: makeFolder() }, stdout, stderr },
+    args,
+    { env: { DATA_DIR: dataDir }, stdout, stderr },
   )
   stderr.end()
   return { status, message: await text(stderr) }
@@ -39,15 +42,52 @@ async function runBackup(file: string, { folder = join(makeFolder(), 'backups'),
 interface Fault {
   folder?: string
   /** Of the disk, while rows are copied. */
-  fault?: Error
+  fault?: Error | undefined
 }
 
-test('a backup onto a full disk that fails among the rows leaves nothing there', async () => {
+interface Options extends Pick<Fault, 'fault'> {
+  dataDir?: string
+}
+
+async function makeDatabase() {
   const file = join(makeFolder(), 'sample.sqlite')
   await new SqliteSql({
     file,
     migrations: { sample: [sql`create table ${name('items')} (id ${identity}, text text)`] },
   }).close()
+  return file
+}
+
+test('a backup is not made into a folder of the service, but beside it in the data directory', async () => {
+  const file = await makeDatabase()
+  const dataDir = makeFolder()
+  const backUpInto = (folder: string) => run(file, ['backup', join(dataDir, folder)], { dataDir })
+
+  const found = [await backUpInto('.'), await backUpInto('blobs/backups'), await backUpInto('backups')]
+
+  const refusedIn = (folder: string) => ({
+    status: 1,
+    message: `${folder} is the service's own: choose another folder.\n`,
+  })
+  expect(found).toEqual([refusedIn(dataDir), refusedIn(join(dataDir, 'blobs/backups')), { status: 0, message: '' }])
+  expect(fs.readdirSync(dataDir)).toEqual(['backups'])
+})
+
+test('a check with --verify is recorded in the backup, and no other one', async () => {
+  const folder = join(makeFolder(), 'backups')
+  const file = await makeDatabase()
+  await run(file, ['backup', folder])
+  const isRecorded = () => fs.globSync(join(folder, 'snapshots/*/verified')).length === 1
+  const check = async (...options: string[]) => [(await run(file, ['check', folder, ...options])).status, isRecorded()]
+
+  expect([await check(), await check('--verify')]).toEqual([
+    [0, false],
+    [0, true],
+  ])
+})
+
+test('a backup onto a full disk that fails among the rows leaves nothing there', async () => {
+  const file = await makeDatabase()
   const folder = join(makeFolder(), 'backups')
   const fault = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
 
