@@ -1,10 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { name, SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect, onTestFinished, test } from 'vitest'
 import { runCommand } from '../../../../test/support/run-command.ts'
+import { Ledger } from '../../src/ledger/ledger.ts'
+import { databaseName, migrations } from '../../src/ledger/schema.ts'
 import { manageData } from '../../src/maintenance/data-command.ts'
+import { begin, enqueue, requestBy } from '../support/ledger.ts'
 import { createToken } from '../support/protocol-client.ts'
 import { type Service, start, www } from '../support/start.ts'
 
@@ -108,6 +112,30 @@ test('what was queued when a backup was made waits for an admin after the restor
   expect(during).toMatchObject({ status: 'queued', held: true })
   expect(released.body.count).toBe(1)
   await expect.poll(() => statusOf(path)).toBe('confirmed')
+})
+
+test('what was being sent when a backup was made waits for an admin, and no late write is repaired', async () => {
+  const outside = makeFolder()
+  const [dataDir, copy, backup] = [join(outside, 'data'), join(outside, 'copy'), join(outside, 'monday')]
+  mkdirSync(dataDir)
+  const open = (folder: string) => new SqliteSql({ file: join(folder, databaseName), migrations })
+  const database = open(dataDir)
+  const ledger = new Ledger({ sql: database })
+  await begin(ledger, [await enqueue(ledger, requestBy('admin'))])
+  await database.run(sql`update ${name('sends')} set unanswered = 1`)
+  await database.close()
+
+  await runCli(dataDir, 'backup', backup)
+  await runCli(copy, 'restore', backup)
+
+  const restored = open(copy)
+  onTestFinished(() => restored.close())
+  const change = await restored.get(sql`select status, is_held from ${name('changes')}`)
+  const send = await restored.get(sql`select state, unanswered from ${name('sends')}`)
+  expect([change, send]).toEqual([
+    { status: 'sending', is_held: 1 },
+    { state: 'open', unanswered: 0 },
+  ])
 })
 
 test('a backup of another service is refused', async () => {
