@@ -97,3 +97,39 @@ test('a database that has lost the last change takes it back everywhere, and the
     expect(paths.map((path) => each.isPublic(path))).toEqual([false, true, false])
   }
 })
+
+test('each of several changes within a millisecond reaches the other replicas', async () => {
+  await using stack = new AsyncDisposableStack()
+  const now = () => Date.parse(by.at)
+  const database = new SqliteSql({ file: ':memory:', migrations: { sharing: sharingTables }, now })
+  stack.defer(() => database.close())
+  const options = { isPublicByDefault: true, isExclusive: false }
+  const other = await AccessRules.open(database, options)
+  const rules = await AccessRules.open(database, options)
+
+  const seen = []
+  for (const isPublic of [false, true, false]) {
+    await other.set({ prefix: 'drafts/', public: isPublic, ...by })
+    await rules.refresh()
+    seen.push(rules.isPublic('drafts/a.txt'))
+  }
+
+  expect(seen).toEqual([false, true, false])
+})
+
+test('rules are listed by prefix, as they were set last', async () => {
+  await using stack = new AsyncDisposableStack()
+  const database = new SqliteSql({ file: ':memory:', migrations: { sharing: sharingTables } })
+  stack.defer(() => database.close())
+  const rules = await AccessRules.open(database, { isPublicByDefault: true, isExclusive: true })
+  const [first, last] = [
+    { prefix: 'drafts/', public: true, ...by },
+    { prefix: 'site/', public: true, by: 'other', at: '2027-01-15T10:00:00.000Z' },
+  ]
+
+  await rules.set({ ...last, public: false, ...by })
+  await rules.set(first)
+  await rules.set(last)
+
+  expect(await rules.list()).toEqual([first, last])
+})
