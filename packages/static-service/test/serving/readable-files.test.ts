@@ -6,19 +6,21 @@ import { ReadableFiles } from '../../src/serving/readable-files.ts'
 test('a private file is looked up only for who may read it: its absence takes no longer than that of none', async () => {
   const looked: string[] = []
   let reader: object | undefined
+  const find = (path: string) => void looked.push(path)
   // Only what finding a file needs.
   const files = new ReadableFiles({
-    cache: { peek: () => undefined, find: (path: string) => void looked.push(path) },
-    rules: { isExclusive: true, version: 1, isPublic: () => false },
+    cache: { peek: () => undefined, find, findEnded: find },
+    rules: { isExclusive: true, version: 1, isPublic: () => false, refresh: async () => {} },
     findReader: async () => reader,
   } as unknown as ConstructorParameters<typeof ReadableFiles>[0])
-  const find = () => files.find(new IncomingMessage(new Socket()), 'drafts/a.css')
+  const read = () => files.find(new IncomingMessage(new Socket()), 'drafts/a.css')
 
-  await find()
+  await read()
+  await files.findEnded('drafts/a.css')
   reader = { role: 'viewer', folders: ['docs/'] }
-  await find()
+  await read()
   expect(looked).toEqual([])
   reader = { role: 'viewer', folders: ['drafts/'] }
-  await find()
+  await read()
   expect(looked).toEqual(['drafts/a.css'])
 })
