@@ -201,6 +201,8 @@ describe('downloads', () => {
     expect(await left(id)).toBe(0)
     expect((await get(`${url}/photos/sub/d.txt`, later)).status).toBe(404)
     expect((await get(`${url}/a.css`, later)).status).toBe(206)
+    expect((await get(`${url}/a.css`, later, 'HEAD')).status).toBe(404)
+    expect((await get(`${url}/a.css`, { 'if-none-match': '*' })).status).toBe(404)
     expect((await get(`${url}/a.css`)).status).toBe(404)
     expect((await get(`${url}/`)).status).toBe(404)
   })

@@ -10,8 +10,8 @@ function begin() {
   let now = 1_000_000
   const database = new SqliteSql({ file: ':memory:', migrations: { sharing: sharingTables } })
   const links = new Links(database, () => now)
-  const create = async (downloadsLeft: number | null, lifetimeS = 604_800) =>
-    links.create({ path: 'a/', name: null, maker: 'user:a', by: 'a', downloadsLeft, lifetimeS })
+  const create = async (downloadsLeft: number | null, lifetimeS = 604_800, by = 'a') =>
+    links.create({ path: 'a/', name: null, maker: `user:${by}`, by, downloadsLeft, lifetimeS })
   return { links, create, pass: (ms: number) => (now += ms), database }
 }
 
@@ -24,6 +24,17 @@ test('a link is found until it expires', async () => {
   pass(1)
   expect(await links.find(token)).toBeUndefined()
   expect(await links.list({})).toEqual([])
+})
+
+test('links are listed from the newest on', async () => {
+  const { links, create, pass } = begin()
+  const made = []
+  for (let count = 0; count < 4; count += 1) {
+    made.unshift((await create(null)).link)
+    pass(1)
+  }
+
+  expect(await links.list({ by: 'a', path: 'a/' })).toEqual(made)
 })
 
 test('a later range belongs to a download for an hour, and is a new one then', async () => {
@@ -96,6 +107,7 @@ test('a user has at most 1000 links, of which expired ones do not count', async 
   for (let count = 0; count < 1000; count += 1) await create(null, 60)
 
   await expect(create(null)).rejects.toMatchObject({ code: 'too_many_links' })
+  expect((await create(null, 60, 'b')).link.by).toBe('b')
   pass(60_000)
   expect((await create(null)).token).toBeDefined()
 })
