@@ -107,16 +107,18 @@ test('a file that has not changed is not sent again', async () => {
 })
 
 test('a link to a folder lists its files, and leads to them', async () => {
-  const { url } = await create({ path: 'drafts/photos/' })
+  const { url } = await create({ path: 'drafts/photos/', name: '<b>Photos</b>' })
   const pages = [await get(url), await get(`${url}/`), await get(`${url}/`, {}, 'HEAD')]
 
   for (const page of pages) {
     expect(page.status).toBe(200)
     expect(page.headers).toMatchObject({ ...all, 'content-type': 'text/html; charset=utf-8' })
+    expect(page.headers['content-security-policy']).toMatch(/^sandbox allow-downloads; default-src 'none';/)
   }
   const html = String(pages[0]?.bytes)
   expect(html).toContain('b &#38; &#60;c&#62;.txt')
   expect(html).toContain('sub/d.txt')
+  expect(html).toContain('<title>&#60;b&#62;Photos&#60;/b&#62;</title>')
   expect(html).not.toContain('a.css')
   for (const page of pages.slice(0, 2)) {
     const at = page === pages[0] ? url : `${url}/`

@@ -41,3 +41,15 @@ test('a download is refused where another one took the last after the link was f
 
   await expect(handler.respond(requestOf('A'))).rejects.toMatchObject({ status: 404, code: 'link_not_found' })
 })
+
+test('the page of a large folder tells how many files it does not list', async () => {
+  // Only what a link to a folder needs.
+  const handler = new LinkHandler({
+    links: { find: async () => ({ path: 'a/', name: null, downloadsLeft: null }) },
+    clientAddress: () => '192.0.2.1',
+    findCaller: async () => ({ role: 'viewer' }),
+    catalog: { reads: { list: async () => ({ rows: [{ path: 'a/b.txt', size: 1 }], total: 3 }) } },
+  } as unknown as ConstructorParameters<typeof LinkHandler>[0])
+
+  expect(String((await handler.respond(requestOf('A'))).body)).toContain('and 2 more')
+})

@@ -26,8 +26,9 @@ test('a link is found until it expires', async () => {
   expect(await links.list({})).toEqual([])
 })
 
-test('links are listed from the newest on', async () => {
+test('the links of a user are listed from the newest on', async () => {
   const { links, create, pass } = begin()
+  await create(null, 60, 'b')
   const made = []
   for (let count = 0; count < 4; count += 1) {
     made.unshift((await create(null)).link)

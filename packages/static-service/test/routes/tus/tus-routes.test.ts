@@ -375,6 +375,17 @@ test('where publishing is refused, the last byte is withheld, and the end can be
   expect((await served(service, 'a')).toString()).toBe('abcdef')
 })
 
+test('of a creation with all bytes whose end was refused the end can be tried again', async () => {
+  await using service = await emptyService()
+  const { create, patch } = tus(service)
+
+  const refused = await create('a', 3, { body: 'abc', headers: { 'if-match': '"other"' } })
+  const done = await patch(urlOf(refused), 2, 'c')
+
+  expect([refused.status, done.status]).toEqual([412, 204])
+  expect((await served(service, 'a')).toString()).toBe('abc')
+})
+
 test('an end that was refused is refused again where its user has stored the same bytes meanwhile', async () => {
   await using service = await emptyService()
   const { create, patch } = tus(service)
