@@ -146,7 +146,6 @@ function recordUsedUp(app: App, { links, catalog }: Dependencies) {
     onError: () => undefined, // The database does not answer, which its own probe logs.
   })
   links.onUsedUp = () => void recording.runAgain()
-  app.addHook('onReady', async () => links.onUsedUp())
   app.addHook('onClose', () => recording.close())
 }
 
