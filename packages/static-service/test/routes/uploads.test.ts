@@ -351,6 +351,17 @@ test('a form is refused while its file arrives when the quota has no room', asyn
   socket.destroy()
 })
 
+test('a form is refused while a file arrives that is larger than the quota, though its path is not yet known', async () => {
+  await using service = await emptyService({ QUOTA_BYTES: '1000' })
+  const whole = writeForm([file('x'.repeat(3000)), path('b')]).toString()
+  const socket = await service.begin(whole.slice(0, 2500), whole.length)
+
+  const [answer] = await once(socket, 'data')
+
+  expect(String(answer)).toContain('"code":"quota_exceeded"')
+  socket.destroy()
+})
+
 test('a form with an unknown part is refused before all of a large file has arrived', async () => {
   await using service = await emptyService()
   const parts = [{ name: 'paht', content: 'a' }, file('x'.repeat(2_000_000))]
