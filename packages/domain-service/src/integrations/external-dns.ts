@@ -164,7 +164,7 @@ const isPermanent = (error: unknown) => error instanceof HttpError && error.stat
 function toRetryable(error: unknown): unknown {
   if (!(error instanceof HttpError)) return error
   const passes = [...unmanagedCodes, 'too_many_records'].includes(error.code)
-  if (!passes && ![409, 412, 429].includes(error.status)) return error
+  if (!passes && ![409, 429].includes(error.status)) return error
   return new HttpError(503, error.code, error.message, { cause: error })
 }
 
