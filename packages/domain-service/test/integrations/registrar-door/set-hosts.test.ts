@@ -141,6 +141,8 @@ test('a list without a zone of the last ten minutes is refused, and done with th
   const calls = service.commands().length
   const late = await driven(door.setHosts([txt('b')]))
   const sent = service.commands().length - calls
+  await driveClock(clock, service, service.call('GET', '/api/domains/example.com/dns/hosts'))
+  await service.sandbox.setZone('example.com', { hosts: [...hosts, txtHost('newer-than-the-cache')] })
   const replaced = await driven(bold.setHosts([txt('c')]))
 
   expect([inTime.numbers, late.numbers, replaced.numbers]).toEqual([[], ['2016166'], []])
