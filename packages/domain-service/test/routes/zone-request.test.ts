@@ -36,10 +36,13 @@ test('a zone that changed since it was read is not overwritten', async () => {
   expect([taken.status, any.status]).toEqual([200, 200])
 })
 
-test('a dry run answers the result, and writes nothing', async () => {
+test('a dry run answers the result, is never queued, and writes nothing', async () => {
   await using service = await start()
 
-  const put = await service.call('PUT', `${hosts}?dry_run=true`, { body: { hosts: [] } })
+  const put = await service.call('PUT', `${hosts}?dry_run=true`, {
+    headers: { prefer: 'respond-async' },
+    body: { hosts: [] },
+  })
   const post = await service.call('POST', `${hosts}/A?dry_run=true`, {
     body: { name: 'a', address: '192.0.2.1' },
   })
