@@ -61,6 +61,10 @@ test.each([
   ],
   ['status OK without IsSuccess', answer(setHosts.command, '<DomainDNSSetHostsResult Domain="example.com"/>')],
   [
+    'success of another domain',
+    answer(setHosts.command, '<DomainDNSSetHostsResult Domain="example.net" IsSuccess="true"/>'),
+  ],
+  [
     'an error without a reason',
     answer(setHosts.command, '<DomainDNSSetHostsResult Domain="example.com" IsSuccess="true"/>', 'ERROR'),
   ],
