@@ -46,6 +46,14 @@ test('of several errors the most specific one decides', () => {
   expect(failureOf(() => readEnvelope(text, getHosts)).code).toBe('domain_not_found')
 })
 
+test('an error is one beside status OK too', () => {
+  const result = `<CommandResponse><${setHosts.result} Domain="example.com" IsSuccess="true"/></CommandResponse>`
+  const text = refusal('2019166', 'not found', result).replace('Status="ERROR"', 'Status="OK"')
+
+  expect(text).toContain('Status="OK"')
+  expect(failureOf(() => readEnvelope(text, setHosts)).code).toBe('domain_not_found')
+})
+
 test('the words of a rejection are passed on, printable and shortened', () => {
   const text = refusal('2011170', `TTL\u0085is ${'bad '.repeat(200)}`)
 
