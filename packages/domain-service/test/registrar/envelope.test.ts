@@ -104,6 +104,16 @@ test('all errors of one answer name rows', () => {
 })
 
 test.each([
+  ['CommandResponse', `Type="${getHosts.command}"`, `Type="${getInfo.command}"`],
+  ['RequestedCommand', getHosts.command.toLowerCase(), getInfo.command.toLowerCase()],
+])('an answer of which %s names another command is none', (_element, own, other) => {
+  const text = answer(getHosts.command, `<${getHosts.result} Domain="example.com" IsUsingOurDNS="true"/>`)
+
+  expect(readEnvelope(text, getHosts).result.attributes.Domain).toBe('example.com')
+  expect(failureOf(() => readEnvelope(text.replace(own, other), getHosts)).code).toBe('registrar_bad_answer')
+})
+
+test.each([
   ['an error', true, refusal('3050900', 'Unknown error')],
   ['a status without a reason', true, answer(getHosts.command, '', 'ERROR')],
   ['an answer to another command', false, answer(getInfo.command, '')],
