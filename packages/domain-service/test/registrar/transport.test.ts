@@ -85,10 +85,13 @@ test('a call does not count as sent before the TLS handshake is done', async () 
   server.close()
 })
 
+const maxBytes = 10 * 1024 * 1024
+
 test.each([
-  [10 * 1024 * 1024, 'read'],
-  [10 * 1024 * 1024 + 1, 'registrar_bad_answer'],
-])('an answer of %i bytes is %s', async (bytes, outcome) => {
+  ['of 10 MiB', 'read', () => zoneAnswer([]).padEnd(maxBytes)],
+  ['of a byte more', 'registrar_bad_answer', () => zoneAnswer([]).padEnd(maxBytes + 1)],
+  ['in Latin-1', 'registrar_bad_answer', () => Buffer.from(`${zoneAnswer([])}<!-- \u00e9 -->`, 'latin1')],
+])('an answer %s is %s', async (_name, outcome, answerOf) => {
   await using registrar = await startRegistrar()
   const transport = openTransport(registrar.url)
 
@@ -99,7 +102,7 @@ test.each([
       (error: unknown) => error instanceof CallFailed && error.code,
     )
   await expect.poll(() => registrar.waiting.length).toBe(1)
-  registrar.waiting.shift()?.end(zoneAnswer([]).padEnd(bytes))
+  registrar.waiting.shift()?.end(answerOf())
 
   expect(await called).toBe(outcome)
   await transport.close()
