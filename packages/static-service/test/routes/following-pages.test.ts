@@ -1,5 +1,9 @@
-import { expect, test } from 'vitest'
+import type { AddressInfo } from 'node:net'
+import type { App } from '@domains-and-files/http'
+import fastify from 'fastify'
+import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { registerGetTreeRoute } from '../../src/routes/trees/get-tree.ts'
 import { emptyService } from '../support/empty-service.ts'
 import type { Service } from '../support/start.ts'
 
@@ -66,4 +70,23 @@ test('a position that is none is refused', async () => {
     400,
     [{ path: '/query/after', message: 'must be the "next" of an earlier response' }],
   ])
+})
+
+test('a tree of which files have ended before they are read is cut off', async () => {
+  const app = fastify()
+  onTestFinished(() => app.close())
+  app.setValidatorCompiler(() => (value) => ({ value })).setSerializerCompiler(() => JSON.stringify)
+  app.addHook('onRequest', async (request) => void Object.assign(request, { caller: {} }))
+  const first = [{ name: 'a', digest: '0'.repeat(64), size: 1, updatedAt: '' }]
+  const openTree = async () => ({ files: 2, first, etag: '"1"', change: 1 })
+  // Only what reading the names of a tree needs.
+  const dependencies = { catalog: { reads: { openTree, treePage: async () => [] } } }
+  registerGetTreeRoute(app as unknown as App, dependencies as unknown as Parameters<typeof registerGetTreeRoute>[1])
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo // Listens on TCP.
+
+  const answer = await fetch(`http://127.0.0.1:${port}/api/trees/docs/`, { headers: { accept: 'application/json' } })
+
+  expect(answer.status).toBe(200)
+  await expect(answer.text()).rejects.toThrow('terminated')
 })
