@@ -469,7 +469,10 @@ describe('PUT /api/trees/{prefix}', () => {
         body: { code: 'digest_mismatch' },
       })
       expect((await send('x', 'ABC')).body.code).toBe('validation_failed')
-      expect((await send('x'.repeat(300_001))).body.code).toBe('file_too_large')
+      const large = 'x'.repeat(300_001)
+      expect((await send(large)).body.code).toBe('file_too_large')
+      const chunked = { headers: { 'transfer-encoding': 'chunked' } }
+      expect((await send(large, digestOf(large), chunked)).body.code).toBe('file_too_large')
       const encoded = { headers: { 'content-encoding': 'gzip' } }
       expect((await send('x', digestOf('x'), encoded)).status).toBe(415)
       expect((await send('x', digestOf('x'), { user: 'viewer' })).status).toBe(403)
