@@ -6,6 +6,7 @@ import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { BackupWatch } from '@domains-and-files/persistence'
 import { expect, onTestFinished, test } from 'vitest'
 import { makeFarDirectory } from '../../../../test/support/far-directory.ts'
 import { runCommand } from '../../../../test/support/run-command.ts'
@@ -159,11 +160,14 @@ test('a killed backup is not taken for a backup, and the next one goes on', asyn
   const target = join(makeFolder(), 'backups')
 
   const { child, goOn } = await beginHalf(service.dataDir, target)
+  using watch = new BackupWatch(service.dataDir)
+  const isSeen = watch.isRunning
   const ended = once(child, 'exit')
   child.kill('SIGKILL')
   await ended
   await goOn()
 
+  expect([isSeen, watch.isRunning], 'the service deletes no content meanwhile').toEqual([true, false])
   const [left = ''] = readdirSync(join(target, 'snapshots'))
   expect(left).toMatch(/\.partial$/)
   const restored = await runCli(join(target, 'other'), 'restore', target)

@@ -232,6 +232,8 @@ test('while S3 is away a backup fails in one sentence, and is no backup', async 
     await using service = await start({ env: stores.env })
     await fill(service, withoutParts)
   }
+  await stores.query('create table held as select * from static_service.backups')
+  await stores.query('create rule held as on delete to static_service.backups do also insert into held values (old.*)')
   await stores.s3.pause()
 
   const refused = await runCli(shared, 'backup', join(folder, 'refused'))
@@ -241,6 +243,7 @@ test('while S3 is away a backup fails in one sentence, and is no backup', async 
   expect(refused.errors).not.toContain('    at ')
   expect(await readdir(join(folder, 'refused/snapshots'))).toEqual([])
   expect(await readdir(shared.DATA_DIR)).toEqual([])
+  expect(await stores.query('select * from held'), 'the sweeper deletes no object meanwhile').toHaveLength(1)
   expect(await stores.query('select * from static_service.backups')).toEqual([])
 })
 
