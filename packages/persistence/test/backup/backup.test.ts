@@ -181,6 +181,17 @@ test('a restore compares the sizes of all blobs before it writes anything, also 
   expect(fs.existsSync(copy)).toBe(false)
 })
 
+test('a restore that finds damage only while it writes fails, and is unfinished', async () => {
+  const { store, backups, copy } = await makeStore()
+  await runBackup(store, backups)
+  const remove = () => fs.rmSync(fileOf(backups, large[0] ?? Buffer.alloc(0)), { force: true })
+
+  const refused = runRestore({ dataDir: copy, onRows: remove }, backups)
+
+  await expect(refused).rejects.toThrow('1 contents are damaged')
+  expect(fs.existsSync(join(copy, 'restore.partial'))).toBe(true)
+})
+
 test('a backup with --verify reads back what it has written', async () => {
   const content = large[0] ?? Buffer.alloc(0)
   const { store, backups } = await makeStore([content])
