@@ -84,8 +84,16 @@ export async function openRegistry(
   const registrar = new RegistrarClient({ account, timeoutMs, quota, clock, log, calls, onFailing })
   const domains = await DomainList.open({ registrar, store, leases: replicas?.leases, ttlMs, clock, log })
   const zones = new ZoneWriter({
-    ...{ ...config, timeoutMs, verify: config.verifyWrites },
-    ...{ ledger, replicas, isActive, findCaller, registrar, clock, log },
+    ...config,
+    timeoutMs,
+    verify: config.verifyWrites,
+    ledger,
+    replicas,
+    isActive,
+    findCaller,
+    registrar,
+    clock,
+    log,
   })
   const caching = registrar.cacheOptions(config.cacheTtlMs)
   const infos = new ResponseCache<DomainInfo>(caching)

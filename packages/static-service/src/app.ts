@@ -94,7 +94,9 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   limitToFolders(app)
   const base = config.publicBaseUrl
   const files: FileDependencies = {
-    ...{ store, catalog, cache },
+    store,
+    catalog,
+    cache,
     limits: new UploadLimits({ catalog, maxBytes: config.maxUploadBytes, quotaBytes: config.catalog.quotaBytes }),
     maxBatchFiles: config.maxBatchFiles,
     trees: config.trees,

@@ -31,7 +31,7 @@ interface Body {
 }
 
 /**
- * The request bodies of a server. Together they hold at most `maxBodyMemoryBytes` bytes: a body counts until its response has
+ * The request bodies of a server. Together they hold at most `maxBodyMemoryBytes`: a body counts until its response has
  * ended, since a queued request keeps it. A stalled or slow body gets 408.
  */
 export class RequestBodies {

@@ -26,7 +26,7 @@ export const catalogTables: SqlTable[] = [
 export async function importRows(group: Group, { table, rows }: { table: string; rows: Row[] }): Promise<void> {
   const { transaction } = group
   // They are as the backup has read them.
-  if (table === 'files') await importFiles(group, rows as never[])
+  if (table === 'files') await importFiles(group, rows as unknown as ArchivedFile[])
   else if (table === 'versions') await storeVersions(transaction, rows)
   else if (table === 'past_files') await addPast(group, rows.map(toPast))
   else if (table === 'catalog') for (const row of rows) await continueAfter(transaction, row)
@@ -39,7 +39,9 @@ const toPast = (row: Row) =>
     typeof pastColumns
   >
 
-async function importFiles(group: Group, rows: (FileRow & { changeId: number })[]) {
+type ArchivedFile = FileRow & { changeId: number }
+
+async function importFiles(group: Group, rows: ArchivedFile[]) {
   const paths = rows.map(({ path }) => path)
   const table = await loadFiles(group, paths, { digests: rows.map(({ digest }) => digest) })
   const { dates } = table
