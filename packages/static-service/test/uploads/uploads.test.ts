@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
+import { PostgresProxy } from '../../../../test/support/postgres/postgres-proxy.ts'
 import { type SharedStores, startSharedStores } from '../support/shared-stores.ts'
 import { filesBelow, type Service, start } from '../support/start.ts'
 import { beginPatch, offsetOf, tus, urlOf } from '../support/tus.ts'
@@ -261,4 +262,28 @@ test('the last PATCH is a success where the file was stored, and that could not 
   expect(service.lines().map(({ msg }) => msg)).toContain('end of an upload not recorded')
   const { body } = await service.call('GET', '/api/changes')
   expect(body.pagination?.total_items).toBe(1)
+})
+
+test('a last PATCH whose outcome is unknown can be repeated, and is no conflict with the file that it stored', async () => {
+  await using stores = await startSharedStores()
+  await using proxy = await PostgresProxy.open(stores.env.DATABASE_URL ?? '')
+  await using service = await start({ env: { ...stores.env, DATABASE_URL: proxy.url } })
+  const { create, patch } = tus(service)
+  const url = urlOf(await create({ path: 'a', overwrite: 'false' }, 6, { body: 'abc' }))
+  let isStoring = false
+  proxy.onStatement = (statement) => {
+    isStoring ||= /insert into \S*files /.test(statement)
+    return statement.includes('is_fence') ? 'lose' : undefined
+  }
+  proxy.onCommit = () => (isStoring ? 'hide' : undefined)
+
+  const unknown = await patch(url, 3, 'def')
+  proxy.onCommit = undefined
+  proxy.onStatement = undefined
+  const repeated = await patch(url, 3, 'def')
+
+  expect([unknown.status, unknown.body.code]).toEqual([503, 'outcome_unknown'])
+  expect([repeated.status, repeated.headers['content-location']]).toEqual([204, '/api/files/a'])
+  const { headers } = await service.call('GET', '/api/files/a')
+  expect(repeated.headers.etag).toBe(headers.etag)
 })
