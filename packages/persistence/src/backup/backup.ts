@@ -21,7 +21,7 @@ export interface BackupResult {
 /**
  * Makes an incremental backup while the service may be running: all rows of one snapshot, and the blobs that the
  * repository lacks. After an interruption the next backup reuses the blobs already copied.
- * @throws {DataDirError} naming the damaged files, unless they are skipped.
+ * @throws {DataDirError} naming the damaged files, unless they are skipped and others are sound.
  */
 export async function backUp(job: BackupJob): Promise<BackupResult> {
   const { service, source, repository, signal, progress, skipDamaged } = job
@@ -42,7 +42,7 @@ export async function backUp(job: BackupJob): Promise<BackupResult> {
       for await (const refs of begun.blobs()) await copyLacking({ job, open, damages }, refs)
     },
   })
-  if (!skipDamaged) await damages.refuse(begun)
+  if (!skipDamaged || damages.all.length === blobs.count) await damages.refuse(begun)
   const snapshot = await begun.finish({ blobs, damaged: damages.all })
   return { snapshot, damages }
 }

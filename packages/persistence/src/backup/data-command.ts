@@ -21,7 +21,7 @@ const usage = (
 
   --verify           read every byte and compare it with its digest; else only sizes are compared
   --keep <number>    after a backup, remove all but so many of the newest ones
-  --skip-damaged     go on past damaged contents, and name their files
+  --skip-damaged     go on past damaged contents, unless all are, and name their files
 
 An interrupted backup or restore is continued by the same command. A backup copies only the contents that the folder lacks.
 Exit status: 0 done, 1 not possible or damaged, 2 invalid arguments.
@@ -64,7 +64,7 @@ async function runBackup(context: Context): Promise<string> {
   try {
     const job = { repository, source, verify, skipDamaged, signal, progress }
     const result = await backUp({ service: service.name, ...job })
-    if (verify && result.snapshot.manifest.damaged.length === 0) await result.snapshot.setVerified()
+    if (verify) await result.snapshot.setVerified()
     if (keep !== undefined) await repository.keepNewest(keep)
     return await describe(context, `Backed up into ${result.snapshot.folder}`, result)
   } catch (error) {

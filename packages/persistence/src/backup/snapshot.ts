@@ -133,8 +133,9 @@ export class Snapshot {
     return files
   }
 
-  /** Records a successful full verification, for `readBackupTimes`. Does nothing on a read-only disk. */
+  /** Records a full verification, for `readBackupTimes`: not of a backup without some contents, nor on a read-only disk. */
   async setVerified(): Promise<void> {
+    if (this.manifest.damaged.length > 0) return
     const file = join(this.folder, verifiedName)
     await writeFile(file, `${new Date().toISOString()}\n`).catch((error) => {
       if (!['EROFS', 'EACCES'].includes(error.code)) throw error

@@ -145,6 +145,18 @@ test('damaged blobs are named with their files, and left out on request', async 
   expect(restored.damages.all).toHaveLength(3)
 })
 
+test('a backup that skips damaged blobs is none if no blob is left, while one without blobs is', async () => {
+  const { store, outside } = await makeStore(large)
+  store.blobs.clear()
+  const empty = await makeStore([])
+
+  const refused = runBackup(store, join(outside, 'refused'), { skipDamaged: true })
+
+  await expect(refused).rejects.toThrow('2 contents are damaged')
+  const { snapshot } = await runBackup(empty.store, empty.backups, { skipDamaged: true })
+  expect(snapshot.manifest.blobs.count).toBe(0)
+})
+
 test('a backup that was altered later is refused; only --verify reads the bytes of all blobs', async () => {
   const { store, backups, copy } = await makeStore()
   const { snapshot } = await runBackup(store, backups)

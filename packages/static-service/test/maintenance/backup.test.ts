@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -310,10 +310,11 @@ test('damaged contents fail a backup that names their files, unless they are ski
 
   const refused = await runCli(service.dataDir, 'backup', monday)
   const left = readdirSync(join(monday, 'snapshots'))
-  const made = await runCli(service.dataDir, 'backup', monday, '--skip-damaged')
-  const checked = await runCli(service.dataDir, 'check', monday)
+  const made = await runCli(service.dataDir, 'backup', monday, '--skip-damaged', '--verify')
+  const checked = await runCli(service.dataDir, 'check', monday, '--verify')
   const restored = await runCli(join(outside, 'copy'), 'restore', monday)
 
+  expect(globSync(join(monday, 'snapshots/*/verified'))).toEqual([])
   const named = [
     `  one: its content ${digestOf('small')} is missing`,
     `  two: its content ${digestOf('small')} is missing`,
@@ -333,6 +334,7 @@ test('damaged contents fail a backup that names their files, unless they are ski
 
 test('a check and a restore name altered contents of the manifest without reading every byte', async () => {
   await using service = await start()
+  await service.put('sound', 'sound')
   await service.put('one', large)
   alter(service.dataDir, { digest: digestOf(large) }, (bytes) => Buffer.alloc(bytes.length))
   const outside = makeFolder()
