@@ -1,6 +1,6 @@
 import { globSync } from 'node:fs'
 import type { Logger } from '@domains-and-files/http'
-import { BackupWatch, DataDirError, SqliteSql } from '@domains-and-files/persistence'
+import { BackupWatch, type BlobRef, DataDirError, SqliteSql } from '@domains-and-files/persistence'
 import { digestPrefixes } from './blobs/blob-store.ts'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
 import { blobDatabaseFile, blobDatabaseName } from './blobs/disk/small-blobs.ts'
@@ -71,9 +71,9 @@ async function tidy(store: FolderBlobStore, catalog: Catalog, log: Logger) {
   try {
     const { orphans, missing } = await sweepOrphans(store, catalog)
     if (orphans > 0) log.warn({ orphans }, 'unreferenced contents removed')
-    store.missing = missing.length
+    store.missing = missing
     if (missing.length > 0) {
-      const digests = missing.slice(0, 10)
+      const digests = missing.slice(0, 10).map(({ digest }) => digest)
       log.error({ missing: missing.length, digests }, 'contents missing: run `npm run files -- check`')
     }
   } catch (error) {
@@ -86,8 +86,7 @@ async function tidy(store: FolderBlobStore, catalog: Catalog, log: Logger) {
  * blobs, and reports missing ones. Safe while the service runs, and safe to interrupt: the next start continues.
  */
 export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog) {
-  /** Of blobs that files refer to and that are missing, unreadable, or of another size. */
-  const missing: string[] = []
+  const missing: BlobRef[] = []
   let count = 0
   for (const prefix of digestPrefixes((await catalog.totals()).totalFiles)) {
     const known = await catalog.reads.contents(prefix)
@@ -96,11 +95,7 @@ export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog) {
     const orphans = [...stored].filter((digest) => !referenced.has(digest))
     if (orphans.length > 0) await store.erase(orphans)
     count += orphans.length
-    for (const { digest, size } of known) {
-      const isStored = async () => (await store.formSize(digest, 'identity')) === size
-      // It may have been deleted since the catalog was read, and stored again since.
-      if (!(await isStored()) && (await catalog.isReferenced(digest)) && !(await isStored())) missing.push(digest)
-    }
+    missing.push(...(await store.findMissing(known)))
   }
   await store.settle()
   return { orphans: count, missing }

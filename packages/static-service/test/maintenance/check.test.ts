@@ -284,12 +284,19 @@ test('a start removes what no file refers to, and reports what is missing or cut
   const told = () => service.lines().map(({ msg, orphans, missing }) => ({ msg, orphans, missing }))
   await expect.poll(told).toContainEqual({ msg: 'contents missing: run `npm run files -- check`', missing: 2 })
   expect(told()).toContainEqual({ msg: 'unreferenced contents removed', orphans: 2 })
-  const health = await fetch(`http://127.0.0.1:${service.port}/health`)
-  expect(await health.json()).toMatchObject({
+  const health = async () => (await service.call('GET', '/health')).body
+  expect(await health()).toMatchObject({
     status: 'degraded',
     checks: { contents: { status: 'degraded', missing: 2 } },
   })
   expect(storedIn(dataDir)).toEqual([fileOf(large), `row ${digestOf('shared')} identity`])
+
+  // One is uploaded again, and the file of the other deleted.
+  await service.put('five.bin', large)
+  await expect.poll(health).toMatchObject({ checks: { contents: { missing: 1 } } })
+  await service.call('DELETE', '/api/files/three.txt')
+  await expect.poll(health).toMatchObject({ status: 'ok' })
+  expect(await health()).not.toHaveProperty('checks.contents')
 })
 
 test.each([

@@ -43,7 +43,7 @@ test.each([1, 1000, 1001])('the sweep of %i files removes an orphan and reports 
 
   const result = await sweepOrphans(store, catalog)
 
-  expect(result).toEqual({ orphans: 1, missing: [digestOf('content 0')] })
+  expect(result).toEqual({ orphans: 1, missing: [{ digest: digestOf('content 0'), size: 9 }] })
   expect(rowsIn(dataDir)).toHaveLength(count - 1)
 })
 

@@ -38,8 +38,9 @@ export class FolderBlobStore implements BlobStore {
   readonly #memory: StagingMemory
   readonly #leases = new BlobLeases()
   #openFiles = 0
-  /** Blobs that the catalog named and this store lacked at the start. */
-  missing = 0
+  /** Blobs that files refer to and that this store lacked when it was last compared. */
+  missing: BlobRef[] = []
+  #comparing: Promise<void> | undefined
 
   /** Creates missing directories, and removes the staged blobs of an earlier process. */
   static async open(dataDir: string, options: FolderBlobStoreOptions): Promise<FolderBlobStore> {
@@ -183,7 +184,31 @@ export class FolderBlobStore implements BlobStore {
 
   check() {
     const disk = { status: this.#space.check() }
-    return this.missing === 0 ? { disk } : { disk, contents: { status: 'degraded' as const, missing: this.missing } }
+    const missing = this.missing.length
+    if (missing === 0) return { disk }
+    this.#comparing ??= this.#compareAgain().finally(() => {
+      this.#comparing = undefined
+    })
+    return { disk, contents: { status: 'degraded' as const, missing } }
+  }
+
+  /** Of these blobs, which files referred to: those that are missing, unreadable, or of another size. */
+  async findMissing(refs: BlobRef[]): Promise<BlobRef[]> {
+    const missing: BlobRef[] = []
+    for (const ref of refs) {
+      const isStored = async () => (await this.formSize(ref.digest, 'identity')) === ref.size
+      // It may have been deleted since the catalog was read, and stored again since.
+      if (!(await isStored()) && (await this.#options.isReferenced(ref.digest)) && !(await isStored()))
+        missing.push(ref)
+    }
+    return missing
+  }
+
+  // Missing blobs come back with uploads or by hand, or their files are deleted. So many at once are quickly compared.
+  async #compareAgain() {
+    const known = this.missing
+    const some = known.slice(0, 1000)
+    this.missing = (await this.findMissing(some).catch(() => some)).concat(known.slice(1000))
   }
 
   get busy(): number {
