@@ -47,8 +47,8 @@ export interface Caller extends Rights {
   expiresAt?: Date
   /** The id of its session, if it logged in. */
   session?: string
-  /** Set if an API token was used. */
-  token?: { id: string; name: string; mayReplace?: boolean }
+  /** Set if an API token was used. `owner`: the `id` of its user. */
+  token?: { id: string; name: string; owner: string; mayReplace?: boolean }
 }
 
 interface Account extends Limits {

@@ -4,7 +4,17 @@ import { z } from 'zod'
 import type { Verification } from '../access-control.ts'
 import * as errors from '../errors.ts'
 import { isInNetworks, Network, RecordLimit, wantedLimits } from '../limits.ts'
-import { type Caller, findExcess, hasRole, intersectRights, limitsOf, Role, refuse, rightsOfGrant } from '../rights.ts'
+import {
+  type Caller,
+  callerOfUser,
+  findExcess,
+  hasRole,
+  intersectRights,
+  limitsOf,
+  Role,
+  refuse,
+  rightsOfGrant,
+} from '../rights.ts'
 import type { User } from '../users/user.ts'
 import { createToken, digestOf, prefixOf } from './token-format.ts'
 
@@ -208,7 +218,7 @@ export class ApiTokens {
       username: owner.username,
       ...intersectRights(owner, rightsOfGrant(token)),
       ...(expires_at !== null && { expiresAt: new Date(expires_at) }),
-      token: { id, name: tokenName, ...(replace && { mayReplace: true }) },
+      token: { id, name: tokenName, owner: callerOfUser(owner).id, ...(replace && { mayReplace: true }) },
     }
   }
 

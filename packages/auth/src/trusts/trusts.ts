@@ -95,7 +95,7 @@ export async function findWorkload(database: Sql, id: string, subject: string): 
       id: `trust:${id} ${subject}`,
       username: trustPrefix + trust.name,
       ...rightsOfGrant(trust),
-      token: { id, name: subject },
+      token: { id, name: subject, owner: `trust:${id}` },
     }
   )
 }

@@ -79,7 +79,7 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
       records,
       readsAll: false,
       expiresAt: new Date('2027-02-18T19:20:00.500Z'),
-      token: { id: token.id, name: 'ci' },
+      token: { id: token.id, name: 'ci', owner: 'user:edda 1' },
     })
     await expect(tokens.verify(text, '198.51.100.1')).rejects.toMatchObject({
       code: 'unauthorized',

@@ -31,7 +31,7 @@ export const uploadMigrations: Record<'resumable_uploads', Statement[]> = {
     sql`
     create table if not exists ${uploads} (
       id text primary key,
-      owner text not null, -- a username
+      owner text not null, -- see ownerOf; of earlier versions a username
       path text not null,
       metadata text not null, -- as it was sent
       length ${int8}, -- null: not yet known
@@ -125,7 +125,7 @@ export class Uploads {
     const upload = await database.get<Upload & { isEnded: unknown }>(sql`
       select ${columns}, ${hasExpired} "isEnded" from ${uploads} where id = ${id}`)
     if (!this.isIntact) throw new DatabaseUnavailableError(new Error('restart the service'))
-    if (upload?.owner !== caller.username || !allowsPath(caller, upload.path)) throw errors.uploadNotFound()
+    if (upload?.owner !== ownerOf(caller) || !allowsPath(caller, upload.path)) throw errors.uploadNotFound()
     if (upload.isEnded) throw errors.uploadEnded()
     // Its writer may have just committed the row without a flush.
     if (this.#written.has(id)) await log?.flush()
@@ -265,6 +265,9 @@ export class UploadWriter implements AsyncDisposable {
     await this.record({}, 'request').catch(() => undefined)
   }
 }
+
+/** A user with all its API tokens, or a trust; an earlier user of that name is another one. */
+export const ownerOf = ({ id, token }: Caller): string => token?.owner ?? id
 
 /** Never while it has a writer: the lifetime may be shorter than a lease. */
 const hasExpired = sql`expires_at <= ${now} and writer_until <= ${now}`

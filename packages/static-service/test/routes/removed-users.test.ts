@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { password } from '../../../../test/support/test-users.ts'
-import { boundary, logIn, type Service, start, writeForm } from '../support/start.ts'
+import { ask, boundary, logIn, type Service, start, writeForm } from '../support/start.ts'
 
 interface Sent {
   method: string
@@ -96,6 +96,42 @@ const ways: [string, (service: Service, token: string) => Sent | Promise<Sent>][
     }),
   ],
 ]
+
+test('a user is not the owner of the unfinished uploads of an earlier user of that name', async () => {
+  await using service = await start()
+  const headOf = async (url: string, token: string) => {
+    const { status } = await ask(service.port, {
+      method: 'HEAD',
+      path: url,
+      headers: { ...tus, authorization: `Bearer ${token}` },
+    })
+    return status
+  }
+  const addEve = () => service.call('POST', '/api/users', { json: { username: 'eve', role: 'editor', password } })
+  const addToken = async (session: string) => {
+    const { bytes } = await service.call('POST', '/api/tokens', {
+      json: { name: 'ci', role: 'editor' },
+      user: 'nobody',
+      headers: { authorization: `Bearer ${session}` },
+    })
+    return JSON.parse(bytes.toString()).token
+  }
+  await addEve()
+  const first = await logIn(service.port, 'eve')
+  const urls = [await beginUpload(service, first), await beginUpload(service, await addToken(first))]
+  const before = await Promise.all(urls.map((url) => headOf(url, first)))
+
+  await service.call('DELETE', '/api/users/eve')
+  await addEve()
+  const second = await logIn(service.port, 'eve')
+  const tokens = [second, await addToken(second)]
+  const after = await Promise.all(urls.flatMap((url) => tokens.map((token) => headOf(url, token))))
+
+  expect([before, after]).toEqual([
+    [200, 200],
+    [404, 404, 404, 404],
+  ])
+})
 
 test.each(ways)('%s stores nothing for a user who is removed before its end', async (_way, make) => {
   await using service = await start()

@@ -7,7 +7,7 @@ import { serviceDatabase } from '../support/service-database.ts'
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const saved = { size: 5, state: null, tail: null }
-const upload = { owner: 'alice', path: 'a', metadata: '', length: 10 }
+const upload = { owner: 'user-alice', path: 'a', metadata: '', length: 10 }
 const alice = { id: 'user-alice', username: 'alice', role: 'editor' as const }
 const nothing = async () => {}
 

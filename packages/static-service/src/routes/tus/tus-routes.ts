@@ -11,7 +11,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import * as errors from '../../errors.ts'
 import { encodePath } from '../../files/file-path.ts'
-import type { Upload, Uploads, UploadWriter } from '../../uploads/uploads.ts'
+import { ownerOf, type Upload, type Uploads, type UploadWriter } from '../../uploads/uploads.ts'
 import { requirePath } from '../callers.ts'
 import { type FileDependencies, onlyFile, rawBody, registerRawBodies, storeFiles } from '../files/store-files.ts'
 import { file, uploadErrors } from '../schemas.ts'
@@ -138,7 +138,7 @@ async function create(exchange: Exchange, folder: string | undefined) {
   limits.checkSize(length ?? 0)
   await limits.checkTarget(path, conditions)
   await limits.checkQuota(path, length ?? 0, length ?? limits.maxBytes)
-  const created = await uploads.create({ owner: caller.username, path, metadata, length })
+  const created = await uploads.create({ owner: ownerOf(caller), path, metadata, length })
   reply.code(201).header('location', `/api/uploads/${created.id}`)
   if (!hasBody(request.raw) && length !== 0) return reply.headers(progressOf(created)).send()
   const receiving = uploads.write(created.id, caller, (writer) => receive(exchange, writer, 0))
@@ -210,12 +210,12 @@ async function receive(exchange: Exchange, writer: UploadWriter, offset: number)
 }
 
 async function publish(exchange: Exchange, writer: UploadWriter) {
-  const { path, owner, metadata, tried } = writer.upload
+  const { path, metadata, tried } = writer.upload
   const { request, catalog, describe } = exchange
   await writer.save({ tried: 1 })
   await using draft = await writer.stage()
   const row = tried ? await catalog.find(path) : undefined
-  const isStored = row?.digest === draft.hash?.digest && row?.uploadedBy === owner
+  const isStored = row?.digest === draft.hash?.digest && row?.uploadedBy === request.caller.username
   // A retry may come under another condition than the one that failed.
   const conditions = 'if-match' in request.headers ? undefined : readMetadata(metadata).conditions
   const stored = isStored
