@@ -37,11 +37,7 @@ export const Problem = z
 export function answerError(error: FastifyError | HttpError, request: FastifyRequest, reply: FastifyReply) {
   // The client has left, and the framework closed the stream; the access log records it as aborted.
   if (error.code === 'ERR_STREAM_PREMATURE_CLOSE' && reply.raw.destroyed) return reply.hijack()
-  const problem = requestProblem(error, request)
-  // Keep the connection open to read and discard the rest of the body: if Fastify closed it now, the client would get a
-  // TCP reset instead of this response.
-  if (['body_too_large', 'unavailable'].includes(problem.code)) reply.removeHeader('connection')
-  reply.problemCode = problem.code
+  const problem = requestProblem(error, reply)
   // A Buffer: for a string Fastify would add a charset parameter, which JSON does not define (RFC 8259, 11).
   return reply
     .code(problem.status)
@@ -50,9 +46,16 @@ export function answerError(error: FastifyError | HttpError, request: FastifyReq
     .send(Buffer.from(JSON.stringify(problemOf(problem, request.id))))
 }
 
-/** The response to an error of a request, including the framework's own errors. Logs like `toProblem`. */
-export const requestProblem = (error: FastifyError | HttpError, request: FastifyRequest) =>
-  toProblem(translate(error, request) ?? error, request.log)
+/** What a reply says of an error, including the framework's own errors. Logs like `toProblem`. */
+export function requestProblem(error: FastifyError | HttpError, reply: FastifyReply): HttpError {
+  const { request } = reply
+  const problem = toProblem(translate(error, request) ?? error, request.log)
+  // Keep the connection open to read and discard the rest of the body: if Fastify closed it now, the client would get a
+  // TCP reset instead of this response.
+  if (['body_too_large', 'unavailable'].includes(problem.code)) reply.removeHeader('connection')
+  reply.problemCode = problem.code
+  return problem
+}
 
 /** The response to an error. Logs statuses from 500. An unexpected error becomes a bare 500, logged with its stack. */
 export function toProblem(error: unknown, log: Pick<FastifyBaseLogger, 'error' | 'warn'>): HttpError {

@@ -95,9 +95,8 @@ const defaultTtl = 300
 
 const typeOf = (address: string) => (isIPv4(address) ? 'A' : 'AAAA')
 
-function answerText(error: FastifyError | HttpError, request: FastifyRequest, reply: FastifyReply) {
-  const failure = requestProblem(error, request)
-  reply.problemCode = failure.code
+function answerText(error: FastifyError | HttpError, _request: FastifyRequest, reply: FastifyReply) {
+  const failure = requestProblem(error, reply)
   const text = failure.status === 401 ? 'badauth' : failure.status === 403 ? '!yours' : '911'
   return reply
     .code(failure.status === 401 ? 401 : 200)

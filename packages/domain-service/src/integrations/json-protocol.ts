@@ -58,8 +58,7 @@ function parseJson(body: unknown): unknown {
 export const answerJsonError =
   (wordOf: (error: HttpError) => string = ({ code }) => code) =>
   (error: FastifyError | HttpError, request: FastifyRequest, reply: FastifyReply) => {
-    const failure = requestProblem(error, request)
-    reply.problemCode = failure.code
+    const failure = requestProblem(error, reply)
     return reply
       .code(failure.status)
       .headers(failure.headers)

@@ -250,10 +250,14 @@ test('the first repeat after a long outage of the registrar is carried out, howe
   expect(service.live()).toContain('_acme-challenge TXT v 60 10')
 })
 
-test('a body with more than 5,000 values is refused', async () => {
+test.each([
+  ['5,000 values', Array.from({ length: 5_000 }, () => 0)],
+  ['16 KiB', 'x'.repeat(16_384)],
+])('a body with more than %s is refused; its connection stays open', async (_limit, more) => {
   await using service = await start()
 
-  const answer = await post(service, present, { fqdn, value: 'v', more: Array.from({ length: 5_000 }, () => 0) })
+  const answer = await post(service, present, { fqdn, value: 'v', more })
 
   expect([answer.status, JSON.parse(answer.text).error]).toEqual([413, 'body_too_large'])
+  expect(answer.headers.get('connection')).not.toBe('close')
 })

@@ -53,13 +53,12 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
     return { command: commands.get(requested)?.name, requested, milliseconds, server: 'domain-service' }
   }
   const errorHandler = (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
-    const refusal = error instanceof errors.ErrorResponse ? error : requestProblem(error, request)
+    const refusal = error instanceof errors.ErrorResponse ? error : requestProblem(error, reply)
     if (refusal instanceof HttpError && isTransient(refusal)) {
-      reply.problemCode = refusal.code
       reply.headers({ 'retry-after': String(retryAfterSeconds), ...refusal.headers })
       return reply.code(405).type('text/plain; charset=utf-8').send('Too many requests')
     }
-    reply.problemCode = refusal instanceof HttpError ? refusal.code : 'registrar_protocol'
+    reply.problemCode ??= 'registrar_protocol'
     const answer = refusal instanceof HttpError ? toRefusal(refusal) : refusal
     return sendXml(reply, renderAnswer(envelopeOf(request, reply), answer))
   }
