@@ -40,17 +40,17 @@ test('a forgotten challenge is removed with the next one, at no extra call', asy
   expect(service.commands().filter((each) => each.startsWith('dns.'))).toHaveLength(Math.min(3, callsOfOne))
 })
 
-test('a forgotten challenge is removed without any request, and others stay', async () => {
+test('a forgotten challenge is removed without any request, and younger and repeated ones stay', async () => {
   const clock = new FakeClock()
   await using service = await start({ clock })
   const token = await createToken(service, { role: 'editor' })
-  await present(service, token, 'forgotten')
+  for (const value of ['forgotten', 'repeated']) await present(service, token, value)
   await clock.advance(day / 2)
-  await present(service, token, 'younger')
+  for (const value of ['repeated', 'younger']) await present(service, token, value)
 
   await clock.advance(day / 2 + 2 * 3_600_000)
 
-  await expect.poll(() => values(service)).toEqual(['younger'])
+  await expect.poll(() => values(service)).toEqual(['repeated', 'younger'])
 })
 
 test('the age of challenges outlives the service', async () => {
