@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseUnavailableError, type Postgres } from '@domains-and-files/persistence'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Ledger } from '../../../src/ledger/ledger.ts'
 import { AwaitedChanges } from '../../../src/ledger/replicas/awaited-changes.ts'
 import { Leases } from '../../../src/ledger/replicas/leases.ts'
@@ -57,6 +58,27 @@ test('no replica begins a change after its client was told that its outcome is u
 
   expect(await replica.ready()).toEqual([])
   expect((await begin(replica.ledger, [replica.id])).gone).toEqual(new Set([replica.id]))
+})
+
+test('a renewal under way, which extends its change, ends before the client is told', async () => {
+  const [begun, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<undefined>()]
+  const get = () => {
+    begun.resolve()
+    return answer.promise
+  }
+  const awaited = new AwaitedChanges({ get })
+  awaited.add(1, () => {})
+  await begun.promise
+  // Every wait has passed.
+  let now = performance.now()
+  using _ = vi.spyOn(performance, 'now').mockImplementation(() => (now += 60_000))
+
+  const told = awaited.expire(1).then(() => 'told')
+  const first = await Promise.race([told, sleep(50, 'renewed')])
+  answer.resolve(undefined)
+
+  expect([first, await told]).toEqual(['renewed', 'told'])
+  await awaited.close()
 })
 
 test('a change that nobody waits for any more cannot be begun, and is cancelled', async () => {
