@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type HostRecord, type NamedRrset, ownerOf, parseRow, type Row } from './record.ts'
+import { type HostRecord, type NamedRrset, ownerOf, parseRow, type RecordInput, type Row } from './record.ts'
 
 /** A zone as it was read, never mutated. `emailType` is undefined where the registrar's answer has none: unknown. */
 export interface Zone {
@@ -148,6 +148,12 @@ function toRrset({ name, type }: NamedRrset, records: HostRecord[]): Rrset {
 }
 
 const textOf = ({ address, mx_pref }: HostRecord) => (mx_pref === undefined ? address : `${mx_pref} ${address}`)
+
+/** The fields of a value of an RRset. That of MX has a preference before its host name; without one it is malformed. */
+export function readValue(type: string, value: string): Pick<RecordInput, 'address' | 'mx_pref'> {
+  const [, preference, address] = (type.toUpperCase() === 'MX' && /^([0-9]{1,5})[ \t]+(\S+)$/.exec(value.trim())) || []
+  return preference && address ? { address, mx_pref: Number(preference) } : { address: value }
+}
 
 export const emailTypes = ['NONE', 'MX', 'MXE', 'FWD', 'OX', 'GMAIL'] as const
 

@@ -6,7 +6,7 @@ import type { Domain } from '../dns/domain-name.ts'
 import type { EnsureEdit } from '../dns/edits/zone-edit.ts'
 import type { RecordInput } from '../dns/record.ts'
 import { recordTypeOf, recordTypes } from '../dns/record-types.ts'
-import { type Rrset, toRrsets } from '../dns/zone.ts'
+import { type Rrset, readValue, toRrsets } from '../dns/zone.ts'
 import { locateHostName } from './host-name.ts'
 import { anyCase, moveFaults, parseBody } from './json-protocol.ts'
 import { contextOf, type IntegrationDependencies, type WriteContext, writeRoute } from './retrying-writer.ts'
@@ -212,12 +212,7 @@ function adjustEndpoint(endpoint: Endpoint): Endpoint {
 function toRecords(endpoint: Endpoint, name: string): RecordInput[] {
   const { recordType: type, targets, recordTTL } = adjustEndpoint(endpoint)
   const ttl = recordTTL ? { ttl: recordTTL } : {}
-  return (targets ?? []).map((target) => {
-    const [, preference, address] = type.toUpperCase() === 'MX' ? (/^([0-9]{1,5})\s+(\S+)$/.exec(target) ?? []) : []
-    return preference && address
-      ? { name, type, address, mx_pref: Number(preference), ...ttl }
-      : { name, type, address: target, ...ttl }
-  })
+  return (targets ?? []).map((target) => ({ name, type, ...readValue(type, target), ...ttl }))
 }
 
 function adjustTarget(type: string, target: string): string {

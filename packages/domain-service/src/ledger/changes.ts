@@ -28,7 +28,7 @@ const maxQueued = 10_000
 const maxQueuedBytes = 256 * 1024 * 1024
 
 /** How long an idempotency key stands for one request. */
-export const keyMs = 86_400_000
+const keyMs = 86_400_000
 
 /**
  * Queues a change, or finds the one that the same caller made with the same idempotency key. With its `effect` it is

@@ -3,12 +3,12 @@ import { forUpdate, join, name, now, type Sql, type SqlTransaction, sql } from '
 import type { RecordInput } from '../dns/record.ts'
 
 /** A zone as a client knows it: only the records that its token may write. */
-export interface KnownZone {
+export interface ClientZone {
   emailType?: string | undefined
-  records: KnownRecord[]
+  records: ClientRecord[]
 }
 
-export interface KnownRecord extends RecordInput {
+export interface ClientRecord extends RecordInput {
   /** The name as the client wrote it, where that differs: clients find their records by it. */
   spelling?: string
 }
@@ -20,9 +20,9 @@ export interface GivenZone {
   kind: 'read' | 'unfinished' | 'unanswered' | 'done'
   /** How many client processes may still submit a list made from it; less than 0: it came again, and was unclear. */
   copies: number
-  zone: KnownZone
+  zone: ClientZone
   /** Of a read: the zone without the unfinished writes that it shows. Of a list: the zone that it was compared with. */
-  base?: KnownZone | undefined
+  base?: ClientZone | undefined
 }
 
 /** An API token and a domain. */
@@ -34,7 +34,7 @@ export interface GivenTo {
 /** What a submitted zone is compared with. */
 export interface Comparison {
   used: GivenZone
-  base: KnownZone
+  base: ClientZone
   /** `used` is this list, which others came after: it may come again, whether its client gets an answer or not. */
   mayRepeat: boolean
   /** A record of it is gone since: a repeat must not bring it back, but a client that goes back to the list wants it. */
@@ -106,7 +106,7 @@ export class GivenZones {
    */
   replace(
     to: GivenTo,
-    submitted: KnownZone,
+    submitted: ClientZone,
     choose: (given: GivenZone[]) => Comparison | undefined,
   ): Promise<(Comparison & { id: number }) | undefined> {
     return this.#sql.transaction(async (transaction) => {
@@ -134,7 +134,7 @@ export class GivenZones {
   }
 
   /** Remembers a submitted zone that was compared with a zone that the client was not given. */
-  submit(to: GivenTo, submitted: KnownZone, base: KnownZone): Promise<number> {
+  submit(to: GivenTo, submitted: ClientZone, base: ClientZone): Promise<number> {
     return insert(this.#sql, to, { kind: 'unfinished', zone: submitted, base })
   }
 

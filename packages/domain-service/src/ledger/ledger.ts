@@ -20,7 +20,7 @@ import {
   type StartedSend,
 } from './change.ts'
 import { ChangeHistory, isOpen, type OpenSend } from './change-history.ts'
-import { cancelAll, endChanges, findByKey, insertChange, keyMs, notify, storeEffects } from './changes.ts'
+import { cancelAll, endChanges, findByKey, insertChange, notify, storeEffects } from './changes.ts'
 import { findKnown, KnownZones, recordOwnSend, type SentZone } from './known-zones.ts'
 import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
@@ -228,7 +228,7 @@ export class Ledger extends ChangeHistory {
     return this.sql.transaction(async (transaction) => {
       const pruned = await transaction.run(sql`delete from ${changes} where ended_at < ${before.getTime()}`)
       await transaction.run(sql`delete from ${sends}
-        where started_at < ${before.getTime()} and started_at < ${now} - ${keyMs} and not (${isOpen})
+        where started_at < ${before.getTime()} and not (${isOpen})
           and not exists (select 1 from ${changes} where send_id = sends.id)`)
       await transaction.run(sql`delete from ${name('zones')} where used_at < ${now} - ${unusedMs} and digest not in (
         select before from ${changes} where before is not null

@@ -15,7 +15,7 @@ const ChangeSummary = Changes.extend({
 }).meta({ id: 'ChangeSummary' })
 
 /** Of a zone; null: unknown. */
-export const EmailType = z.nullable(z.string()).meta({ examples: ['NONE'] })
+export const RecordedEmailType = z.nullable(z.string()).meta({ examples: ['NONE'] })
 
 const entry = {
   id: z.int(),
@@ -50,8 +50,8 @@ export const HistoryEntry = z
   .object({
     ...entry,
     changes: ChangeSummary,
-    email_type_before: EmailType,
-    email_type_after: EmailType,
+    email_type_before: RecordedEmailType,
+    email_type_after: RecordedEmailType,
   })
   .meta({ id: 'HistoryEntry' })
 

@@ -14,7 +14,7 @@ import { toRecords, type Zone } from '../dns/zone.ts'
 import { changeNotFound, domainNotFound, revertConflict } from '../errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Dependencies } from '../storage.ts'
-import { describeEntry, EmailType, HistoryEntry } from './change-schema.ts'
+import { describeEntry, HistoryEntry, RecordedEmailType } from './change-schema.ts'
 import * as examples from './openapi-examples.ts'
 import { AtDomain, afterChange, ChangeId, writeQuery, writeZone, writing, zoneAnswers } from './zone/zone-request.ts'
 import { describeWrite, HostRecord } from './zone/zone-schema.ts'
@@ -22,7 +22,7 @@ import { describeWrite, HostRecord } from './zone/zone-schema.ts'
 const path = '/api/domains/:domain/dns/history'
 const tags = ['history']
 
-const PastZone = z.object({ email_type: EmailType, hosts: z.array(HostRecord) }).meta({ id: 'PastZone' })
+const PastZone = z.object({ email_type: RecordedEmailType, hosts: z.array(HostRecord) }).meta({ id: 'PastZone' })
 
 const EntryWithZones = HistoryEntry.extend({
   before: PastZone.meta({ examples: [{ email_type: 'NONE', hosts: [] }] }),

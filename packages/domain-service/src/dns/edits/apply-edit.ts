@@ -1,7 +1,7 @@
 import { validationFailed } from '@domains-and-files/http'
 import { emailTypeConflict, recordNotFound, revertConflict, tooManyRecords } from '../../errors.ts'
 import { keyOf, type NamedRrset, ownerOf, parseRow, type RecordInput, type Row, validateName } from '../record.ts'
-import { differenceOf, resolveEmailType, subtract, type Zone } from '../zone.ts'
+import { differenceOf, readValue, resolveEmailType, subtract, type Zone } from '../zone.ts'
 import {
   type Candidate,
   composeZone,
@@ -169,11 +169,8 @@ const isMalformed = ({ mx_pref: preference }: RecordInput) => Number.isNaN(prefe
 
 function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
   if (values.length === 0) throw validationFailed([{ path: '/values', message: 'must have at least one value' }])
-  return values.map((value) => {
-    if (type.toUpperCase() !== 'MX') return { name, type, ttl, address: value }
-    const [, preference = 'NaN', address = value] = /^([0-9]{1,5})[ \t]+(\S+)$/.exec(value.trim()) ?? []
-    return { name, type, ttl, address, mx_pref: Number(preference) }
-  })
+  const preference = type.toUpperCase() === 'MX' ? { mx_pref: Number.NaN } : {}
+  return values.map((value) => ({ name, type, ttl, ...preference, ...readValue(type, value) }))
 }
 
 // `present` records added where they are missing and `absent` ones removed where they are found.

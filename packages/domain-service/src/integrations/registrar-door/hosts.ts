@@ -19,7 +19,7 @@ import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { defaultMxPref, defaultTtl, keyOf, parseRow, type Row } from '../../dns/record.ts'
 import type { Zone } from '../../dns/zone.ts'
 import { domainNotFound } from '../../errors.ts'
-import type { Comparison, GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
+import type { ClientRecord, ClientZone, Comparison, GivenZone } from '../../ledger/given-zones.ts'
 import type { IntegrationDependencies, WriteContext } from '../retrying-writer.ts'
 import { chooseGiven, differenceOf } from './merge.ts'
 
@@ -67,7 +67,7 @@ const isOwn = (caller: Caller, { name, type }: { name: string; type: string }) =
 
 const ownRows = ({ rows }: Zone, caller: Caller) => rows.filter((row) => isOwn(caller, parseRow(row).record))
 
-const knownOf = (zone: Zone, caller: Caller): KnownZone => ({
+const knownOf = (zone: Zone, caller: Caller): ClientZone => ({
   emailType: zone.emailType,
   records: ownRows(zone, caller).map((row) => {
     const { id: _, ...record } = parseRow(row).record
@@ -104,7 +104,7 @@ export async function writeHosts(params: Params, context: DoorContext) {
   if (!hasRole(caller, 'editor')) throw errors.domainNotEditable()
   if (caller.writes === 'propose') throw onlyProposes()
   const rows = readSubmitted(params)
-  const submitted: KnownZone = {
+  const submitted: ClientZone = {
     emailType: params.get('EmailType')?.toUpperCase(),
     records: rows.map((row) => readRecord(row, domain)),
   }
@@ -128,9 +128,9 @@ export async function writeHosts(params: Params, context: DoorContext) {
 
 async function compareWithGiven(
   domain: Domain,
-  submitted: KnownZone,
+  submitted: ClientZone,
   { caller, givenZones, zones }: DoorContext,
-): Promise<Partial<Comparison> & { id: number; base: KnownZone }> {
+): Promise<Partial<Comparison> & { id: number; base: ClientZone }> {
   const to = { token: caller.id, domain: domain.name }
   const compared = await givenZones.replace(to, submitted, (given) => chooseGiven(given, submitted))
   if (compared?.isUnclear)
@@ -147,7 +147,7 @@ const getHostsFirst = (reason: string) =>
 
 function readRecord({ number, name, type, address, ttl, mxPref }: Submitted, domain: Domain) {
   const bare = name.replace(/(?<=.)\.$/, '')
-  const record: KnownRecord = {
+  const record: ClientRecord = {
     name: type === 'MXE' && bare === domain.name ? '@' : bare,
     type,
     address,

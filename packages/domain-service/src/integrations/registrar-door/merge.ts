@@ -1,13 +1,13 @@
 import type { EnsureEdit } from '../../dns/edits/zone-edit.ts'
 import { keyOf } from '../../dns/record.ts'
-import type { Comparison, GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
+import type { ClientRecord, ClientZone, Comparison, GivenZone } from '../../ledger/given-zones.ts'
 
 /**
  * The zone that a submitted list is compared with, of those that the client was given, oldest first. The processes that
  * share a token cannot be told apart: what one has added, the list of another one must not remove.
  * A list that seems to come again may be that of another process where others read or wrote meanwhile.
  */
-export function chooseGiven(given: GivenZone[], submitted: KnownZone): Comparison | undefined {
+export function chooseGiven(given: GivenZone[], submitted: ClientZone): Comparison | undefined {
   const list = byKey(submitted)
   const zones = given.map(keyedZoneOf)
   const live = latest(zones)
@@ -64,7 +64,7 @@ function findExplanation(zones: KeyedZone[], { list, live, text }: { list: Keyed
 /** Keys of the records and of their RRsets; at `_acme-challenge`, where processes share an RRset, of the records alone. */
 const marksOf = (keyed: Keyed) => new Set([...keyed].flatMap((each) => [each[0], setOf(each)]))
 
-const setOf = ([key, { name, type }]: [string, KnownRecord]) =>
+const setOf = ([key, { name, type }]: [string, ClientRecord]) =>
   /^_acme-challenge/i.test(name) ? key : `${name} ${type}`.toLowerCase()
 
 interface KeyedZone {
@@ -87,10 +87,10 @@ function latest(zones: KeyedZone[]): Keyed {
 }
 
 /** Records by key. Of records with one key the registrar keeps the first. */
-type Keyed = ReadonlyMap<string, KnownRecord>
+type Keyed = ReadonlyMap<string, ClientRecord>
 
-function byKey({ records }: KnownZone): Keyed {
-  const keyed = new Map<string, KnownRecord>()
+function byKey({ records }: ClientZone): Keyed {
+  const keyed = new Map<string, ClientRecord>()
   for (const record of records) {
     const key = keyOf(record)
     if (!keyed.has(key)) keyed.set(key, record)
@@ -98,7 +98,7 @@ function byKey({ records }: KnownZone): Keyed {
   return keyed
 }
 
-const select = (keyed: Keyed, isIn: (key: string, record: KnownRecord) => boolean): Keyed =>
+const select = (keyed: Keyed, isIn: (key: string, record: ClientRecord) => boolean): Keyed =>
   new Map([...keyed].filter(([key, record]) => isIn(key, record)))
 
 interface Difference {
@@ -122,7 +122,7 @@ function certainPart(
   { used: { kind, zone, base }, keys, change }: KeyedZone,
   list: Keyed,
   { zones, isGone }: { zones: KeyedZone[]; isGone: (key: string) => boolean },
-): KnownZone {
+): ClientZone {
   const changed = [...change.present.keys(), ...change.absent.keys()]
   if (!base || (isDone(kind) && !changed.some(isGone))) return zone
   const isDoneNow = (key: string) => {
@@ -140,7 +140,7 @@ function certainPart(
 const isDone = (kind: GivenZone['kind']) => kind === 'unanswered' || kind === 'done'
 
 /** The edit that turns `base` into `submitted`, and the indexes of its `present` records in `submitted`. */
-export function differenceOf(base: KnownZone, submitted: KnownZone) {
+export function differenceOf(base: ClientZone, submitted: ClientZone) {
   const difference = compare(byKey(base), byKey(submitted))
   const [present, absent] = [[...difference.present.values()], [...difference.absent.values()]]
   const { emailType, records } = submitted
@@ -154,5 +154,5 @@ export function differenceOf(base: KnownZone, submitted: KnownZone) {
 }
 
 // An absent TTL or preference stays as it is.
-const isUnchanged = (known: KnownRecord | undefined, { ttl, mx_pref }: KnownRecord) =>
+const isUnchanged = (known: ClientRecord | undefined, { ttl, mx_pref }: ClientRecord) =>
   known !== undefined && (ttl ?? known.ttl) === known.ttl && (mx_pref ?? known.mx_pref) === known.mx_pref

@@ -14,7 +14,7 @@ import {
   unsent,
 } from './batch-recorder.ts'
 import { findLateWrite, findRepair, type LateRepair, readCurrent, withoutRepaired } from './current-zone.ts'
-import { evaluateWrites, findDone, findOwners, isChange, takeSuperseded, withPresentRights } from './evaluate-write.ts'
+import { checkRights, evaluateWrites, findDone, findOwners, isChange, takeSuperseded } from './evaluate-write.ts'
 import { resolveOpenSend } from './open-sends.ts'
 import { RegistrarZone } from './registrar-zone.ts'
 import { type Attempt, isAboutContent, separate } from './separate.ts'
@@ -127,10 +127,12 @@ export class Batch {
       return callers[id]
     }
     const checked = writes.map((write) =>
-      withPresentRights(write, findOnce).catch(async (error: unknown) => {
-        await this.#recorder.end([failed(write, error)])
-        return []
-      }),
+      checkRights(write.request, findOnce)
+        .then(() => write)
+        .catch(async (error: unknown) => {
+          await this.#recorder.end([failed(write, error)])
+          return []
+        }),
     )
     return (await Promise.all(checked)).flat()
   }

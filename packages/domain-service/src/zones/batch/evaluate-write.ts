@@ -47,18 +47,19 @@ export interface WriteResult extends ChangeEffect {
 /** Whether this write changes the zone. */
 export const isChange = ({ before, after }: Pick<EvaluatedWrite, 'before' | 'after'>) => after !== before
 
-/** The write with the present rights of its author. @throws 403 where they have ended since it was accepted. */
-export async function withPresentRights(
-  write: QueuedChange,
+/**
+ * The record limits of a token never change, so they are not looked at again.
+ * @throws 403 where the rights of the author have ended since the write was accepted.
+ */
+export async function checkRights(
+  { callerId, domain, approved }: ChangeRequest,
   findCaller: (id: string) => Promise<Caller | undefined>,
-): Promise<QueuedChange> {
-  const { request } = write
-  if (request.callerId === undefined) return write
-  const caller = await findCaller(request.callerId)
-  const mayWrite = caller && hasRole(caller, 'editor') && allowsDomain(caller, request.domain)
-  const isApproved = !caller?.writes || request.approved !== undefined
+): Promise<void> {
+  if (callerId === undefined) return
+  const caller = await findCaller(callerId)
+  const mayWrite = caller && hasRole(caller, 'editor') && allowsDomain(caller, domain)
+  const isApproved = !caller?.writes || approved !== undefined
   if (!mayWrite || !isApproved) throw rightsEnded()
-  return { ...write, request: { ...request, recordLimits: caller.records } }
 }
 
 /** Evaluates writes in order, each against the zone that the previous ones leave; a failing write changes nothing. */

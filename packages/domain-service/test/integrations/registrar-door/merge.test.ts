@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { chooseGiven, differenceOf } from '../../../src/integrations/registrar-door/merge.ts'
-import type { GivenZone, KnownZone } from '../../../src/ledger/given-zones.ts'
+import type { ClientZone, GivenZone } from '../../../src/ledger/given-zones.ts'
 
-const zoneOf = (letters: string): KnownZone => ({
+const zoneOf = (letters: string): ClientZone => ({
   emailType: 'NONE',
   records: [...letters].map((name) => ({ name, type: 'TXT', address: name, ttl: 60 })),
 })
@@ -83,7 +83,7 @@ test.each([
   ['another address of a record', 1, 'www'],
   ['another value of a challenge', 0, '_acme-challenge'],
 ])('%s that the older zone does not have is explained by number %i', (_case, index, name) => {
-  const withRecord = (address?: string): KnownZone => ({
+  const withRecord = (address?: string): ClientZone => ({
     records: [...zoneOf('z').records, ...(address ? [{ name, type: 'TXT', address }] : [])],
   })
   const given = [withRecord(), withRecord('1')].map((zone, id): GivenZone => ({ id, kind: 'read', copies: 1, zone }))
@@ -94,7 +94,7 @@ test.each([
 })
 
 test('a value that comes back is explained by the zone that has the other value, not by an older one', () => {
-  const withValue = (address: string, letters = ''): KnownZone => ({
+  const withValue = (address: string, letters = ''): ClientZone => ({
     records: [record('www', 'TXT', address), ...zoneOf(letters).records],
   })
   const given: GivenZone[] = [
@@ -143,7 +143,7 @@ const record = (name: string, type: string, address: string, more = {}) => ({
   address,
   ...more,
 })
-const base: KnownZone = {
+const base: ClientZone = {
   emailType: 'MX',
   records: [
     record('www', 'CNAME', 'a.example.net', { ttl: 300 }),
@@ -154,7 +154,7 @@ const base: KnownZone = {
 }
 
 test('other spellings of a record, and what a list leaves open, are no difference', () => {
-  const submitted: KnownZone = {
+  const submitted: ClientZone = {
     records: [
       record('WWW', 'cname', 'A.example.net.'),
       record('@', 'CAA', '0 issue x.example', { ttl: 300 }),
@@ -171,7 +171,7 @@ test('other spellings of a record, and what a list leaves open, are no differenc
 
 test('a difference is what was added, changed and removed, and another email type', () => {
   const [www, , v6, mx] = base.records
-  const submitted: KnownZone = {
+  const submitted: ClientZone = {
     emailType: 'OX',
     records: [{ ...www, ttl: 60 }, v6, { ...mx, mx_pref: 9 }, record('n', 'TXT', 'new')].flatMap((each) =>
       each?.name && each.type && each.address ? record(each.name, each.type, each.address, each) : [],

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { chooseGiven, differenceOf } from '../../../src/integrations/registrar-door/merge.ts'
-import { GivenZones, type KnownZone } from '../../../src/ledger/given-zones.ts'
+import { type ClientZone, GivenZones } from '../../../src/ledger/given-zones.ts'
 import { makeDatabase, usesPostgres } from '../../support/databases.ts'
 import { openEmbedded } from '../../support/ledger.ts'
 
@@ -12,7 +12,7 @@ import { openEmbedded } from '../../support/ledger.ts'
 const domain = 'example.com'
 
 /** Each record is `name value`; those of a tool begin with its letter. */
-const zoneOf = (records: Iterable<string>): KnownZone => ({
+const zoneOf = (records: Iterable<string>): ClientZone => ({
   records: [...records].map((each) => {
     const [name = '', address = ''] = each.split(' ')
     return { name, type: 'TXT', address }
@@ -21,7 +21,7 @@ const zoneOf = (records: Iterable<string>): KnownZone => ({
 const recordsOf = (records: { name: string; address: string }[]) =>
   records.map(({ name, address }) => `${name} ${address}`)
 
-function merge(live: Iterable<string>, base: KnownZone, list: KnownZone): Set<string> {
+function merge(live: Iterable<string>, base: ClientZone, list: ClientZone): Set<string> {
   const { present, absent } = differenceOf(base, list).edit
   const left = new Set(recordsOf(absent))
   return new Set([...live, ...recordsOf(present)].filter((each) => !left.has(each)))
@@ -30,10 +30,10 @@ function merge(live: Iterable<string>, base: KnownZone, list: KnownZone): Set<st
 interface Job {
   id: number
   tool: string
-  list: KnownZone
-  base: KnownZone
+  list: ClientZone
+  base: ClientZone
   /** The zone that the list was made from. */
-  read: KnownZone
+  read: ClientZone
   isAwaited: boolean
   mayRepeat: boolean
   isDone: boolean
