@@ -348,6 +348,8 @@ const shell = async (command: string, args: string[], cwd: string, env: NodeJS.P
 test.each([
   ['an unknown command', ['toast'], {}, 2, /\n\nUnknown command: toast\n$/],
   ['a missing argument', ['add', domain], {}, 2, /\n\nName a record type\.\n$/],
+  ['an option of other commands', ['approve', '1', '--dry-run'], {}, 2, /\n\nThere is no --dry-run with approve\.\n$/],
+  ['an argument too many', ['show', domain, 'example.com'], {}, 2, /\n\nToo many arguments for show\.\n$/],
   ['no credentials', ['list'], { DOMAINS_USERNAME: '' }, 2, /\n\nSet DOMAINS_TOKEN.*\n$/],
   [
     'no password on standard input',

@@ -7,7 +7,7 @@ import { CommandError, UsageError } from './terminal.ts'
 type Options = NonNullable<ParseArgsConfig['options']>
 
 interface Program<Client, Named extends Options> {
-  /** One line for each command: `  domains show <domain> [--flag]`; angle brackets mark required arguments. */
+  /** One line for each command: `  domains show <domain> [--flag]`; angle brackets mark required arguments, square ones others. */
   usage: string
   /** Default port of the service on this machine. */
   port: number
@@ -45,9 +45,13 @@ export async function runProgram<Client, Named extends Options>(
     if (!command) throw new UsageError(name ? `Unknown command: ${name}` : 'Name a command.')
     const start = `  ${program} ${name} `
     const synopsis = usage.split('\n').find((line) => line.startsWith(start)) ?? ''
-    const needed = [...synopsis.matchAll(/<([^<>]+)>/g)].map(([, what = '']) => what)
-    const missing = needed.find((_, at) => !args[at])
+    const places = [...synopsis.matchAll(/<([^<>]+)>|\[\w[^[\]]*\]/g)].map(([, needed]) => needed)
+    const missing = places.find((needed, at) => needed && !args[at])
     if (missing) throw new UsageError(`Name ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}.`)
+    if (args.length > places.length) throw new UsageError(`Too many arguments for ${name}.`)
+    const isForeign = ([option, value]: [string, unknown]) => value !== false && !synopsis.includes(`[--${option}`)
+    const [foreign] = Object.entries(values).find(isForeign) ?? []
+    if (foreign) throw new UsageError(`There is no --${foreign} with ${name}.`)
     await command(open({ baseUrl, credentials: await readCredentials(service) }), args, values)
   } catch (error) {
     if (error instanceof UsageError || isParseError(error)) {
