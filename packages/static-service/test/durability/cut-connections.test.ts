@@ -211,7 +211,7 @@ async function expectNoLeak({ stores: { env, s3, query }, service }: Setup) {
   expect(await readdir(join(service.dataDir, 'tmp'))).toEqual([])
   await using shared = await openShared({ ...env, GARBAGE_GRACE_S: '0' })
   await query("update static_service.garbage set due_at = now() - interval '1 s'")
-  await shared.blobs.sweep.run()
+  await shared.blobs.sweep.runFor([])
   const rows = await query<{ object_key: string }>(
     'select object_key from static_service.contents where object_key is not null order by 1',
   )

@@ -16,19 +16,14 @@ export class GarbageSweep {
   readonly #repeated: BackgroundTask
   deleted = 0
 
-  /** `intervalMs`: undefined: only `run` sweeps. */
+  /** `intervalMs`: undefined: only `runFor` sweeps. */
   constructor(options: ObjectOptions, intervalMs: number | undefined) {
     const { onError } = options
     this.#options = options
     this.#repeated = new BackgroundTask({ run: () => this.#sweep(), intervalMs, onError })
   }
 
-  /** Sweeps until nothing is due. Reports errors instead of throwing them; the next run tries again. */
-  run(): Promise<void> {
-    return this.#repeated.run()
-  }
-
-  /** Deletes the garbage of these blobs now, without the grace. */
+  /** Deletes the garbage of these blobs now, without the grace, and all that is due. Reports errors: the next run tries again. */
   async runFor(digests: string[]): Promise<void> {
     await this.#options.postgres.run(
       sql`update static_service.garbage set due_at = clock_timestamp() where digest = any(${digests})`,

@@ -42,7 +42,7 @@ test('an upload that was swept is not committed', async () => {
   await using contents = await openS3Contents()
   await using kept = await keep(contents, large)
   await contents.makeDue()
-  await (await contents.openReplica()).sweep.run()
+  await (await contents.openReplica()).sweep.runFor([])
 
   await expect(contents.commit(kept.digest)).rejects.toThrow(`missing: ${kept.digest}`)
 })

@@ -10,12 +10,12 @@ test('an object without references is deleted after the grace, and stays readabl
   await contents.store.putForm(digest, 'br', randomBytes(50_000))
 
   await contents.free(digest)
-  await contents.store.sweep.run()
+  await contents.store.sweep.runFor([])
 
   expect(objectKeys(contents)).toHaveLength(2)
   expect((await blob?.read(0, large.length))?.equals(large)).toBe(true)
   await contents.makeDue()
-  await contents.store.sweep.run()
+  await contents.store.sweep.runFor([])
   expect(objectKeys(contents)).toEqual([])
   expect(await contents.keysIn('garbage')).toEqual([])
 })
@@ -26,7 +26,7 @@ test('nothing is deleted from the bucket while a backup runs', async () => {
   await contents.makeDue()
   await contents.postgres.query("insert into static_service.backups values ('a backup', now() + interval '1 minute')")
 
-  await contents.store.sweep.run()
+  await contents.store.sweep.runFor([])
 
   expect(objectKeys(contents)).toHaveLength(1)
 })
@@ -37,7 +37,7 @@ test('an object that a content refers to is not deleted even if it is listed as 
   const [key] = objectKeys(contents)
   await contents.postgres.query('insert into static_service.garbage values ($1, null, now())', [key])
 
-  await contents.store.sweep.run()
+  await contents.store.sweep.runFor([])
 
   expect(objectKeys(contents)).toEqual([key])
 })
@@ -48,13 +48,13 @@ test('an object that could not be deleted stays garbage, and another sweep delet
   await contents.makeDue()
   contents.s3.fault = ({ operation }) => (operation === 'delete' ? { kind: 'status', status: 503 } : undefined)
 
-  await contents.store.sweep.run()
+  await contents.store.sweep.runFor([])
 
   expect(await contents.keysIn('garbage')).toHaveLength(1)
   expect(contents.errors).toMatchObject([{ code: 'unavailable' }])
   contents.s3.fault = () => undefined
   await contents.makeDue()
-  await contents.store.sweep.run()
+  await contents.store.sweep.runFor([])
   expect(objectKeys(contents)).toEqual([])
 })
 
@@ -65,7 +65,7 @@ test('objects that the store refuses to delete do not hold up the others', async
   const refused = ['files/100', 'files/20', 'files/60']
   contents.s3.fault = ({ key }) => (refused.includes(key) ? { kind: 'status', status: 403 } : undefined)
 
-  await contents.store.sweep.run()
+  await contents.store.sweep.runFor([])
 
   expect(await contents.keysIn('garbage')).toEqual(refused)
   expect(contents.errors).toMatchObject([{ code: 'unavailable' }])
@@ -81,10 +81,10 @@ test('a dead upload is deleted when it is due, with its multipart upload', async
   draft.keep().catch(() => undefined)
   await expect.poll(() => contents.s3.calls.some(({ operation }) => operation === 'complete')).toBe(true)
 
-  await contents.store.sweep.run()
+  await contents.store.sweep.runFor([])
   expect(await contents.keysIn('garbage')).toHaveLength(1)
   await contents.makeDue()
-  await contents.store.sweep.run()
+  await contents.store.sweep.runFor([])
 
   expect(await contents.keysIn('garbage')).toEqual([])
   expect(contents.s3.store.uploads.size).toBe(0)
