@@ -117,7 +117,7 @@ async function fill(postgres: Postgres, catalog: Catalog, rows: number) {
 
 function questionsOf(catalog: Catalog, rows: number): Record<string, () => Promise<unknown>> {
   const list = (query: Partial<ListQuery>) => () =>
-    catalog.reads.list({ sort: 'path', page: 1, pageSize: 50, ...query })
+    catalog.reads.list({ sort: 'path', page: 1, page_size: 50, ...query })
   return {
     'find one': () => catalog.find(pathOf(rows >> 1)),
     'list, first page': list({}),

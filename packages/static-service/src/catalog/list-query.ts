@@ -19,7 +19,7 @@ export interface ListQuery {
   page: number
   /** The page after this file in the order of the list, instead of `page`. */
   after?: SortedFile | undefined
-  pageSize: number
+  page_size: number
 }
 
 /** Sort keys of files. Names sort as paths do: a list by name has the files of one directory. */

@@ -178,7 +178,7 @@ async function requireReadable(catalog: Catalog, caller: Caller, written: string
     return path
   }
   const prefix = requireWrittenDirectory(caller, written)
-  const { total } = await catalog.reads.list({ prefix, sort: 'path', page: 1, pageSize: 1 })
+  const { total } = await catalog.reads.list({ prefix, sort: 'path', page: 1, page_size: 1 })
   if (prefix === '' || total === 0) throw directoryNotFound(prefix)
   return `${prefix}/`
 }

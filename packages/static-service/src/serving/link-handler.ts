@@ -101,7 +101,7 @@ export class LinkHandler implements RawRoute {
       prefix: folder.slice(0, -1),
       sort: 'path',
       page: 1,
-      pageSize: maxListed,
+      page_size: maxListed,
     })
     if (rows.length === 0) throw linkNotFound()
     const items = rows.map(({ path, size }) => {

@@ -10,7 +10,7 @@ const numbered = (count: number, write: (number: string) => string) =>
   Array.from({ length: count }, (_, at) => write(String(at).padStart(5, '0')))
 
 const list = async (catalog: Catalog, query: Partial<ListQuery>) => {
-  const found = await catalog.reads.list({ sort: 'path', page: 1, pageSize: 3, ...query })
+  const found = await catalog.reads.list({ sort: 'path', page: 1, page_size: 3, ...query })
   return { ...found, paths: found.rows.map(({ path }) => path) }
 }
 
@@ -68,7 +68,7 @@ describe.each(databases)('%s', (database) => {
     const pages = (order: number[]) =>
       order.reduce<Promise<string[][]>>(async (before, page) => {
         const read = [...(await before)]
-        read[page - 1] = (await list(catalog, { sort, page, pageSize: 10 })).paths
+        read[page - 1] = (await list(catalog, { sort, page, page_size: 10 })).paths
         return read
       }, Promise.resolve([]))
 
@@ -77,7 +77,7 @@ describe.each(databases)('%s', (database) => {
     await catalog.writes.remove({ paths: [paths[17] ?? ''] })
     await catalog.writes.put({ files: [toFile('0/a'), toFile('3/f'), toFile('9')] })
     const changed = await pages([7, 9, 3, 4, 1, 2, 5, 8, 6])
-    const whole = await list(catalog, { sort, pageSize: 200 })
+    const whole = await list(catalog, { sort, page_size: 200 })
 
     expect(again).toEqual(first)
     expect(new Set(first.flat())).toEqual(new Set(paths))
@@ -108,7 +108,9 @@ describe.each(databases)('%s', (database) => {
     const paths = numbered(100, (number) => `f${number}`)
     const catalog = await open(paths)
 
-    const pages = await Promise.all(Array.from({ length: 15 }, (_, at) => list(catalog, { page: at + 1, pageSize: 7 })))
+    const pages = await Promise.all(
+      Array.from({ length: 15 }, (_, at) => list(catalog, { page: at + 1, page_size: 7 })),
+    )
 
     expect(pages.flatMap((page) => page.paths)).toEqual(paths)
   })

@@ -60,7 +60,7 @@ describe.each(databases)('%s', (database) => {
 
     for (const filter of filters) {
       for (const sort of sorts.filter((each) => !each.endsWith('updated_at'))) {
-        const query = { sort, page: 1, pageSize: 200, ...filter }
+        const query = { sort, page: 1, page_size: 200, ...filter }
         const all = expected(query)
         const last = Math.max(1, Math.ceil(all.length / 200))
         for (const page of [1, 3, last, Math.ceil(last / 2), last - 1, last + 1].filter(Boolean)) {
@@ -76,7 +76,7 @@ describe.each(databases)('%s', (database) => {
 
   test('an update is seen on the next page, also where results are cached', async () => {
     const catalog = await open()
-    const query: ListQuery = { prefix: 'other/1', sort: '-size', page: 1, pageSize: 10 }
+    const query: ListQuery = { prefix: 'other/1', sort: '-size', page: 1, page_size: 10 }
     const before = await catalog.reads.list(query)
 
     await catalog.writes.remove({ paths: [before.rows[0]?.path ?? ''] })

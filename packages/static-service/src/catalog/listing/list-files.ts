@@ -131,7 +131,7 @@ export class FileListing {
       if (scope.size === null) return { rows: [], total: 0, isExact: true }
       const cache = await this.#cacheOf(transaction, scope, before)
       const list = await this.#page({ transaction, query, scope, sample: this.#sample, known: knownOf(cache, query) })
-      const { page, pageSize, after } = query
+      const { page, page_size: pageSize, after } = query
       const rows = list.rows.slice(0, pageSize)
       // An exact total ends a page by its number; otherwise a row too many, or a full page, shows that more may follow.
       const isLast =
@@ -176,7 +176,7 @@ export class FileListing {
 
   /** Selects the page from all ids of a list; with `after`, one more row. */
   async #select({ transaction, query }: ListRead, ids: number[]): Promise<FileRow[]> {
-    const { page, pageSize, after, sort } = query
+    const { page, page_size: pageSize, after, sort } = query
     const order = orders[sort]
     if (!after) return readRows(transaction, idsIn(ids.slice((page - 1) * pageSize, page * pageSize)), order)
     const following = sql`select id from ${name('files')} where id ${among(ids)} and ${order.after(after)}
@@ -187,7 +187,7 @@ export class FileListing {
   // Counts from the nearest known position. After a file, one more.
   async #scan(read: KnownRead): Promise<FileRow[]> {
     const { query, scope, known } = read
-    const { pageSize: take, page, after } = query
+    const { page_size: take, page, after } = query
     const order = orders[orderOf(query)]
     if (after) return scanPage(read, { order, after, offset: 0, take: take + 1 })
     const position = (page - 1) * take

@@ -103,7 +103,7 @@ export function registerBrowseRoutes(app: App, { catalog, describe }: FileDepend
   const serializerCompiler = uncheckedJson
   app.get('/api/files', { ...routes.listFiles, serializerCompiler }, async (request, reply) => {
     const { query } = request
-    const list = await catalog.reads.list({ ...query, pageSize: query.page_size })
+    const list = await catalog.reads.list(query)
     return {
       files: await describe(list.rows),
       pagination: {

@@ -19,7 +19,7 @@ const numbered = (count: number, directory: string) =>
   Array.from({ length: count }, (_, at) => `${directory}/${String(at).padStart(3, '0')}`)
 
 const pathsIn = async (catalog: Catalog) => {
-  const { rows } = await catalog.reads.list({ sort: 'path', page: 1, pageSize: 200 })
+  const { rows } = await catalog.reads.list({ sort: 'path', page: 1, page_size: 200 })
   return rows.map(({ path }) => path)
 }
 

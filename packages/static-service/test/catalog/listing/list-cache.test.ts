@@ -7,7 +7,7 @@ import { keepRows } from '../../support/lost-commits.ts'
 const list = (query: Partial<ListQuery>): ListQuery => ({
   sort: 'path',
   page: 1,
-  pageSize: 10,
+  page_size: 10,
   ...query,
 })
 
@@ -83,7 +83,7 @@ test('a change of more files than are named is seen', async () => {
     Array.from({ length: 150 }, (_, at) => `many/${at}`),
   )
 
-  expect(await read({ search: 'many/14', pageSize: 3 })).toEqual(['many/14', 'many/140', 'many/141'])
+  expect(await read({ search: 'many/14', page_size: 3 })).toEqual(['many/14', 'many/140', 'many/141'])
 })
 
 test('lists have nothing of changes that the database has lost', async () => {

@@ -12,7 +12,7 @@ const pageSize = 10
 const list = (query: Partial<ListQuery>): ListQuery => ({
   sort: 'path',
   page: 1,
-  pageSize,
+  page_size: pageSize,
   ...query,
 })
 

@@ -139,7 +139,7 @@ test(`${count} random changes have the same outcomes and leave the same answers 
 })
 
 async function digestsIn(catalog: Catalog | undefined) {
-  const files = await catalog?.reads.list({ sort: 'path', page: 1, pageSize: 10_000 })
+  const files = await catalog?.reads.list({ sort: 'path', page: 1, page_size: 10_000 })
   return new Map(files?.rows.map(({ path, digest }) => [path, digest]))
 }
 
@@ -186,8 +186,8 @@ async function readAll(catalog: Catalog) {
   const read: unknown[] = []
   // One after another: all at once, some wait longer for a connection than they may on a busy machine.
   for (const query of lists) {
-    const { rows, next, ...counts } = await catalog.reads.list({ page: 1, pageSize: 5, ...query })
-    const second = await catalog.reads.list({ page: 2, pageSize: 5, ...query })
+    const { rows, next, ...counts } = await catalog.reads.list({ page: 1, page_size: 5, ...query })
+    const second = await catalog.reads.list({ page: 2, page_size: 5, ...query })
     const shown = [...rows, ...second.rows].map(withoutTimes)
     read.push({ query, ...counts, next: next && withoutTimes(next), rows: shown })
   }
