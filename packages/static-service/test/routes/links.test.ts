@@ -26,8 +26,8 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 const create = async (json: unknown, user = 'editor') => {
-  const { status, body } = await service.call('POST', '/api/links', { json, user })
-  expect(status, JSON.stringify(body)).toBe(201)
+  const { status, headers, body } = await service.call('POST', '/api/links', { json, user })
+  expect([status, headers['cache-control']], JSON.stringify(body)).toEqual([201, 'no-store'])
   return { id: String(body.id), url: String(body.url), body }
 }
 

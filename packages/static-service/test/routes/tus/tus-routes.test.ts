@@ -378,12 +378,18 @@ test('where publishing is refused, the last byte is withheld, and the end can be
 
 test('of a creation with all bytes whose end was refused the end can be tried again', async () => {
   await using service = await emptyService()
-  const { create, patch } = tus(service)
+  const { create, patch, head } = tus(service)
+  const headers = { 'if-match': '"other"' }
 
-  const refused = await create('a', 3, { body: 'abc', headers: { 'if-match': '"other"' } })
+  const refused = await create('a', 3, { body: 'abc', headers })
   const done = await patch(urlOf(refused), 2, 'c')
+  const empty = await create('b', 0, { headers })
+  const known = await head(urlOf(empty))
+  const stored = await patch(urlOf(empty), 0, '')
 
   expect([refused.status, done.status]).toEqual([412, 204])
+  // It has no last byte to withhold, so its length is not told.
+  expect([empty.status, known.headers['upload-length'], stored.status]).toEqual([412, undefined, 204])
   expect((await served(service, 'a')).toString()).toBe('abc')
 })
 
