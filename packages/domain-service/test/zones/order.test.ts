@@ -12,10 +12,10 @@ const prefer = { prefer: 'respond-async' }
 
 const startStill = () => start({ domains: [{ name: 'example.com', hosts: [www] }], clock: new FakeClock() })
 
-const setLater = async (service: Service, address: string, path = home) => {
+const setLater = async (service: Service, address: string, { path = home, key = {} } = {}) => {
   const { headers } = await service.call('PUT', path, {
     body: { ttl: 300, values: [address] },
-    headers: prefer,
+    headers: { ...prefer, ...key },
   })
   return headers.get('location') ?? ''
 }
@@ -38,6 +38,16 @@ test('a queued change does not overwrite a newer one that was answered: it is su
   await expect.poll(() => changeAt(service, older)).toEqual(['cancelled', 'superseded'])
   expect(service.live()).toContain('home A 192.0.2.12 300 10')
   expect(service.live()).toHaveLength(2)
+})
+
+test('a superseded change is not carried out when its request is repeated', async () => {
+  await using service = await startStill()
+  const key = { 'idempotency-key': 'key' }
+  const older = await setLater(service, '192.0.2.11', { key })
+  await setNow(service, '192.0.2.12')
+
+  expect(await setLater(service, '192.0.2.11', { key })).toBe(older)
+  expect(await changeAt(service, older)).toEqual(['cancelled', 'superseded'])
 })
 
 test('a queued change that a later one takes back is superseded, and nothing is written', async () => {
@@ -65,7 +75,7 @@ test('of several queued changes of one RRset the newest takes effect', async () 
 
 test('a queued change of another RRset is carried out before a newer write', async () => {
   await using service = await startStill()
-  const older = await setLater(service, '192.0.2.11', `${dns}/rrsets/other/A`)
+  const older = await setLater(service, '192.0.2.11', { path: `${dns}/rrsets/other/A` })
 
   const newer = await setNow(service, '192.0.2.12')
 

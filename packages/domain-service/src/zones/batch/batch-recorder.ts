@@ -154,13 +154,12 @@ export function failed(write: QueuedChange, error: unknown): WriteEnd {
   return { ...end, status: 'refused', releaseKey }
 }
 
-/** The end of a write that a later one has made pointless. */
+/** The end of a write that a later one has made pointless. It keeps its idempotency key: a repeat would undo the later one. */
 export const superseded = (write: QueuedChange): WriteEnd => ({
   write,
   id: write.id,
   status: 'cancelled',
   isUnsent: true,
-  releaseKey: true,
   error: changeSuperseded(write.id),
 })
 
