@@ -176,9 +176,12 @@ function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
 // `present` records added where they are missing and `absent` ones removed where they are found.
 function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
   const { present, absent, defaultTtl } = edit
+  const requested = new Map(present.map((record, index) => [keyOf(record, zone.domain), { record, index }]))
+  // Here already: conflicts are found by comparing each record with each.
+  if (requested.size > Math.max(maxRecords, zone.rows.length)) throw tooManyRecords()
   const missing = new Map(
-    present.map((record, index) => [
-      keyOf(record, zone.domain),
+    [...requested].map(([key, { record, index }]) => [
+      key,
       newCandidate(record, zone, (field) => `/present/${index}/${field}`, defaultTtl),
     ]),
   )

@@ -54,6 +54,13 @@ test('a record may take the place of an absent one', () => {
   expect(after.rows.map(({ name, type }) => `${name} ${type}`)).toEqual(['www CNAME'])
 })
 
+test('more records than a zone may have are refused before anything else about them', () => {
+  const present = Array.from({ length: 151 }, (_, n) => ({ ...challenge, address: `token-${n}`, ttl: 1 }))
+
+  expect(failureOf(() => ensure({ present }, zone([]))).code).toBe('too_many_records')
+  expect(failureOf(() => ensure({ present: present.slice(1) }, zone([]))).code).toBe('validation_failed')
+})
+
 test('a present record that the rules forbid is refused by its pointer', () => {
   const present = [challenge, { name: 'www', type: 'A', address: 'x' }]
 
