@@ -4628,6 +4628,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `registrar_rejected` */
             422: {
                 headers: {
@@ -4785,7 +4794,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_editable` */
+            /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4959,7 +4968,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_editable` */
+            /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5172,7 +5181,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_editable` */
+            /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6064,7 +6073,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_editable` */
+            /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7244,7 +7253,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_editable` */
+            /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7461,7 +7470,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_editable` */
+            /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8348,6 +8357,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Any other error, such as `internal_error` */
             default: {
                 headers: {
@@ -8472,7 +8490,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_editable` */
+            /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9000,6 +9018,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `domain_not_found` */
             404: {
                 headers: {
@@ -9193,6 +9220,15 @@ export interface operations {
                      * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {
@@ -9958,6 +9994,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Any other error, such as `internal_error` */
             default: {
                 headers: {
@@ -10041,6 +10086,15 @@ export interface operations {
                      * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {
@@ -10783,6 +10837,15 @@ export interface operations {
                      * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {

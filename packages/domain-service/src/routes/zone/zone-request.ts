@@ -1,5 +1,5 @@
 import { allowsDomain, type Caller, requireWithinRecords } from '@domains-and-files/auth'
-import { type App, afterQuery, isCurrent, validationFailed } from '@domains-and-files/http'
+import { type App, afterQuery, forbidden, isCurrent, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { readDomain } from '../../dns/domain-name.ts'
@@ -42,6 +42,9 @@ type AtDomain = FastifyRequest & { params: z.output<typeof AtDomain> }
  * whatever else is wrong with the request.
  */
 export function limitToDomains(app: App): void {
+  app.addHook('onRoute', ({ schema, config }) => {
+    if (schema?.errors && config?.access === 'viewer') schema.errors = [...schema.errors, limitedToRecords]
+  })
   app.addHook('onRequest', (request, _reply, done) => {
     const { domain: text } = request.params as { domain?: string } // Of the route's URL.
     const { access = 'public' } = request.routeOptions.config
@@ -50,6 +53,8 @@ export function limitToDomains(app: App): void {
     done(domainNotFound(domain.name))
   })
 }
+
+const limitedToRecords = forbidden('This token may read and write only _acme-challenge TXT, not www A')
 
 export const ChangeId = z
   .string()
