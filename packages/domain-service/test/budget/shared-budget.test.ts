@@ -124,6 +124,50 @@ test('after the registrar reported too many calls no replica calls it for that t
   await expect(second?.take('write')).rejects.toMatchObject({ code: 'registrar_busy' })
 })
 
+const none = { calls: [], held: [], waiting: [] }
+
+test('what other replicas of the account hold and wait for counts until it expires, or they have it no more', async () => {
+  await using database = await makeDatabase()
+  const { postgres } = database
+  const open = (replica: string, account = 'account') => SharedBudget.open(postgres, { account, replica })
+  const [one, other, foreign] = [await open('one'), await open('other'), await open('other', 'another account')]
+  const priority: Priority = 'write'
+  const share = { ...none, held: [{ priority, slots: 2 }], waiting: [{ priority, slots: 3 }] }
+  const unknown = { priority: 'of another version' as Priority, slots: 1 }
+  await one.turn(0, 0, () => share)
+  await foreign.turn(0, 0, () => share)
+  await other.turn(0, 0, () => ({ ...share, waiting: [...share.waiting, unknown] }))
+
+  const before = await one.read(0)
+  await one.turn(0, 0, () => none)
+  const after = await other.read(0)
+  await postgres.query('update domain_service.call_holds set until = 0')
+  await postgres.query('update domain_service.call_waiters set until = 0')
+
+  expect(before).toMatchObject({ holds: share.held, waiters: share.waiting })
+  expect(after).toMatchObject({ holds: [], waiters: [] })
+  expect(await one.read(0)).toMatchObject({ holds: [], waiters: [] })
+})
+
+test('a shorter pause does not end a longer one, and a call deletes what has expired', async () => {
+  await using database = await makeDatabase()
+  const { postgres } = database
+  const budget = await SharedBudget.open(postgres, { account: 'account', replica: 'one' })
+  await postgres.query(`insert into domain_service.calls (account, at, priority) values ('account', 1, 'write')`)
+  await postgres.query(`insert into domain_service.call_holds (id, account, priority, slots, until)
+    values ('dead', 'account', 'write', 3, 1)`)
+
+  await budget.turn(0, 60_000, () => none)
+  const { blockedUntil } = await budget.read(0)
+  await budget.turn(0, 1, () => ({ ...none, calls: ['write'] }))
+
+  expect(blockedUntil).toBeGreaterThan(0)
+  expect(await budget.read(0)).toMatchObject({ blockedUntil, calls: [{ priority: 'write' }] })
+  const left = await postgres.query(`select priority from domain_service.calls
+    union all select priority from domain_service.call_holds`)
+  expect(left).toHaveLength(1)
+})
+
 /** At each of these seconds of the database's clock, three replicas take as many calls as they get. */
 async function takeAt(
   { postgres, quotas }: Awaited<ReturnType<typeof openQuotas>>,
