@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
+import { effectOf } from '../../src/ledger/ledger.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { openLedger, requestBy, row, zoneOf } from '../support/ledger.ts'
 import { type Call, type Service, start, www } from '../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
@@ -264,6 +266,28 @@ test('the author cancels a proposal, and the same key then proposes again', asyn
   expect([cancelled.status, cancelled.body.status]).toEqual([200, 'cancelled'])
   expect(later.body.id).not.toBe(first.body.id)
   expect(sent(service)).toEqual([])
+})
+
+test('a repeat with the same key is the same proposal, though its If-Match is outdated by now', async () => {
+  await using service = await start({ domains })
+  const { headers } = await service.call('GET', '/api/domains/example.com/dns/hosts')
+  const options = { user: 'proposer', headers: { 'idempotency-key': 'k', 'if-match': headers.get('etag') ?? '' } }
+  const first = await add(service, 'new', options)
+  await add(service, 'other')
+
+  const again = await add(service, 'new', options)
+
+  expect([first.status, again.status, again.body.id]).toEqual([202, 202, first.body.id])
+})
+
+test('a proposal that has waited for 14 days is not approved, though nothing has cancelled it yet', async () => {
+  let now = Date.now()
+  const { ledger } = openLedger(() => now)
+  const { id } = await ledger.accept(requestBy('proposer'), effectOf(zoneOf(row('a')), zoneOf(row('b'))))
+
+  now += 14 * 86_400_000
+
+  await expect(ledger.proposals.reject(id, undefined)).rejects.toMatchObject({ code: 'change_closed' })
 })
 
 test('a proposal that nobody approves in 14 days is cancelled', async () => {
