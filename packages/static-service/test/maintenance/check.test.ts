@@ -12,7 +12,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
 import Sqlite from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import { blobDatabaseFile } from '../../src/blobs/disk/small-blobs.ts'
 import { blobPathOf } from '../../src/blobs/stored-blob.ts'
 import { databaseFile } from '../../src/catalog/sqlite/open-sqlite.ts'
@@ -221,6 +222,18 @@ test('a folder without a store is reported', async () => {
   const { status, stderr } = await runCli('/nowhere', 'check', '--repair')
 
   expect([status, stderr]).toEqual([1, 'There is no store in /nowhere.\n'])
+})
+
+test('what a service stores or removes during a check is neither an orphan nor damaged', async () => {
+  const { dataDir } = await makeStore()
+  // A form that is removed after it was listed, and a content that is stored after the catalog was read.
+  using _forms = vi.spyOn(FolderBlobStore.prototype, 'forms').mockResolvedValue(['br'])
+  const stored = { name: 'stored', digest: digestOf('shared') }
+  using _entries = vi.spyOn(FolderBlobStore.prototype, 'list').mockResolvedValue([stored])
+
+  const { status, lines } = await runCli(dataDir, 'check')
+
+  expect([status, lines]).toEqual([0, [sound]])
 })
 
 test('a missing contents.sqlite is named, and not created by a repair', async () => {
