@@ -5,6 +5,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -83,14 +84,16 @@ test('a check goes on past contents and folders that cannot be read, and names t
   // Reading a directory fails, for root as well.
   rmSync(fileOf(large))
   mkdirSync(fileOf(large))
+  symlinkSync('f0', join(dataDir, 'blobs/f0')) // To itself.
   alter(dataDir, { digest: digestOf('alone') }, () => Buffer.from('ALONE'))
 
   const { status, lines } = await runCli(dataDir, 'check')
 
   expect(status).toBe(1)
   expect(lines.sort()).toEqual([
-    '4 files, 3 contents, 60011 bytes: 2 damaged',
+    '4 files, 3 contents, 60011 bytes: 3 damaged',
     'damaged: four.bin: its content cannot be read (EISDIR)',
+    'damaged: the blobs that begin with f: cannot be read (ELOOP)',
     'damaged: three.txt: its content has been altered',
   ])
 })
