@@ -86,6 +86,12 @@ test('a check with --verify is recorded in the backup, and no other one', async 
   ])
 })
 
+test('a number of backups to keep is at least one', async () => {
+  const { status } = await run(await makeDatabase(), ['backup', join(makeFolder(), 'backups'), '--keep', '0'])
+
+  expect(status).toBe(2)
+})
+
 test('a backup onto a full disk that fails among the rows leaves nothing there', async () => {
   const file = await makeDatabase()
   const folder = join(makeFolder(), 'backups')

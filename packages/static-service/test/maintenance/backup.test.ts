@@ -334,7 +334,8 @@ test('damaged contents fail a backup that names their files, unless they are ski
 
 test('a check and a restore name altered contents of the manifest without reading every byte', async () => {
   await using service = await start()
-  await service.put('sound', 'sound')
+  const sound = Buffer.alloc(40_000)
+  await service.put('sound', sound)
   await service.put('one', large)
   alter(service.dataDir, { digest: digestOf(large) }, (bytes) => Buffer.alloc(bytes.length))
   const outside = makeFolder()
@@ -348,6 +349,9 @@ test('a check and a restore name altered contents of the manifest without readin
   for (const { status, out } of [checked, restored]) {
     expect([status, out.split('\n').includes(named)]).toEqual([0, true])
   }
+  for (const file of filesBelow(join(monday, 'blobs'))) rmSync(file)
+  const { status, errors } = await runCli(service.dataDir, 'check', monday)
+  expect([status, errors]).toEqual([1, expect.stringContaining(`  sound: its content ${digestOf(sound)} is missing`)])
 })
 
 test('after a restore a proxy can read content files by their group, and the first start serves and stores', async () => {
