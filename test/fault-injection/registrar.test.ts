@@ -5,7 +5,7 @@ import { type Answer, type Service, start } from '../../packages/domain-service/
 import { faults } from './faults.ts'
 
 // FAULT_WRITES=5000 is the long form; `npm run faults` prints the outcomes.
-const writes = Number(process.env.FAULT_WRITES ?? 150)
+const writes = Number(process.env.FAULT_WRITES ?? 80)
 const writers = 8
 const domains = ['example.com', 'example.net', 'example.co.uk']
 

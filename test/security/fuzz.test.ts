@@ -129,7 +129,7 @@ describe.each(settings)('generated requests to %s', (_title, { name, env, failin
     })
     const done = () =>
       operations.filter(({ operationId }) => [...met.keys()].some((key) => key.startsWith(`${operationId} 2`)))
-    const numRuns = cases(operations.length * (failing ? 5 : 10))
+    const numRuns = cases(operations.length * (failing ? 3 : 5))
     const isEnough = () => done().length > operations.length * (failing ? 0.3 : 0.4) && (!failing || faultsMet > 10)
     for (let { seed = 1 } = fc.readConfigureGlobal(), isOver = false; !isOver; seed += 1) {
       await fc.assert(property, { numRuns, seed, endOnFailure: true })

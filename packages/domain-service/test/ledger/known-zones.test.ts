@@ -7,7 +7,7 @@ import { openEmbedded, openLedger, requestBy, row, zoneOf } from '../support/led
 // Random histories: our sends, changes made outside, and a registrar that shows outdated zones, gives no answer and carries
 // sends out late. Every name is used once, so that each entry tells which change it is about.
 
-const histories = Number(process.env.OUTSIDE_HISTORIES ?? 100)
+const histories = Number(process.env.OUTSIDE_HISTORIES ?? 40)
 /** Seeds that have found a fault once. */
 const once = [1446, 4459, 5020, 5977, 7777, 8857].filter((seed) => seed > histories)
 /** How old an answer of the registrar may be. */

@@ -150,17 +150,17 @@ describe.each(ledgers)('%s', (_name, open) => {
     expect(await countZones(store)).toBe(4)
   })
 
-  test('a list of a hundred changes of full zones is small, and reads no zone', async () => {
+  test('a list of changes of full zones is small, and reads no zone', async () => {
     const { ledger, sql: database } = await open()
     const full = (n: number) =>
       zoneOf(...Array.from({ length: 150 }, (_, at) => row(`t${at}`, `${n}${'x'.repeat(2_480)}`, 'TXT')))
-    for (let n = 0; n < 100; n++) await confirm(ledger, full(n), full(n + 1))
+    for (let n = 0; n < 10; n++) await confirm(ledger, full(n), full(n + 1))
     await database.run(sql`delete from ${name('zones')}`)
 
     const { changes, total } = await ledger.list({ domain }, page)
 
-    expect(total).toBe(100)
-    expect(JSON.stringify(changes).length).toBeLessThan(1_000_000)
+    expect(total).toBe(10)
+    expect(JSON.stringify(changes).length).toBeLessThan(100_000)
     expect(changes[0]?.summary).toMatchObject({
       kept: 0,
       omitted: { added: 149, removed: 149 },

@@ -8,6 +8,7 @@ import { runCommand } from '../../../../test/support/run-command.ts'
 import { Ledger } from '../../src/ledger/ledger.ts'
 import { databaseName, migrations } from '../../src/ledger/schema.ts'
 import { manageData } from '../../src/maintenance/data-command.ts'
+import { serviceDatabase } from '../support/databases.ts'
 import { begin, enqueue, requestBy } from '../support/ledger.ts'
 import { createToken } from '../support/protocol-client.ts'
 import { type Service, start, www } from '../support/start.ts'
@@ -47,12 +48,13 @@ test('a setting that is not valid ends a command with a sentence, and settings o
   const backup = (env: Record<string, string>) => runWith(env, ['backup', makeFolder()])
 
   const wrong = await backup({ DATABASE_URL: 'mysql://127.0.0.1/zones' })
-  const closed = 'postgres://127.0.0.1:1/zones'
-  const production = await backup({ NODE_ENV: 'production', DATABASE_URL: closed })
+  // Refused at once: a server that is away is waited for.
+  await using database = await serviceDatabase()
+  const production = await backup({ NODE_ENV: 'production', DATABASE_URL: `${database.url}_absent` })
 
   expect([wrong.status, production.status]).toEqual([1, 1])
   expect(wrong.errors).toMatch(/^The environment is not valid:\n {2}- DATABASE_URL: must be a URL/)
-  expect(production.errors).toMatch(/^Cannot use the database in DATABASE_URL: .*ECONNREFUSED/)
+  expect(production.errors).toMatch(/^Cannot use the database in DATABASE_URL: database "\w+" does not exist/)
 })
 
 test('users outside the data directory are restored there, unless there are some', async () => {

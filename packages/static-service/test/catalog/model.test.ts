@@ -44,7 +44,7 @@ test('any sequence of changes leaves what a plain map would hold, however it is 
       for (const each of actions) await act(service, model, each)
       await compare(service, model)
     }),
-    { numRuns: Number(process.env.MODEL_RUNS ?? 5) },
+    { numRuns: Number(process.env.MODEL_RUNS ?? 3) },
   )
 })
 

@@ -12,7 +12,7 @@ test('the history has every state that a plain list of all changes has, and the 
       await using tester = await HistoryTester.start()
       for (const each of actions) await tester.act(each)
       await tester.compare()
-      await tester.restart({ keepDays: 0, keepVersions: 0, isLater: true })
+      await tester.restart({ keepDays: 0, keepVersions: 0, isLater: true }, 1)
       await tester.compare()
       await tester.compareDisk()
     }),

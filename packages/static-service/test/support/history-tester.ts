@@ -254,8 +254,8 @@ export class HistoryTester implements AsyncDisposable {
     await this.#comparePast()
   }
 
-  /** With other rules; `isLater`: after so much time that all of the past is old. */
-  async restart({ isLater, ...rules }: Omit<ActionOf<'restart'>, 'do'>) {
+  /** With other rules; `isLater`: after so much time that all of the past is old. A short grace endangers later writes. */
+  async restart({ isLater, ...rules }: Omit<ActionOf<'restart'>, 'do'>, graceSeconds = 86_400) {
     await this.#running?.[Symbol.asyncDispose]()
     if (isLater) {
       this.#model.age()
@@ -267,6 +267,7 @@ export class HistoryTester implements AsyncDisposable {
       sliceLimits,
       env: {
         ...this.#stores?.env,
+        GARBAGE_GRACE_S: String(graceSeconds),
         KEEP_HISTORY_DAYS: String(rules.keepDays),
         KEEP_VERSIONS: String(rules.keepVersions),
       },

@@ -9,7 +9,8 @@ import { type SharedStores, startSharedStores } from '../support/shared-stores.t
 import { filesBelow, type Service, start } from '../support/start.ts'
 import { beginPatch, offsetOf, tus, urlOf } from '../support/tus.ts'
 
-test('a second writer takes over once the first has been silent for ten seconds', async () => {
+// Each of the first four waits ten seconds for the service.
+test.concurrent('a second writer takes over once the first has been silent for ten seconds', async ({ expect }) => {
   await using service = await start()
   const { create, patch } = tus(service)
   const bytes = randomBytes(2_000_000)
@@ -29,6 +30,58 @@ test('a second writer takes over once the first has been silent for ten seconds'
   const { bytes: served } = await service.call('GET', '/static/a')
   expect(served.equals(bytes)).toBe(true)
 })
+
+test.concurrent('what has expired is removed, and its space', async ({ expect }) => {
+  await using service = await start({ env: { UPLOAD_EXPIRES_S: '60' } })
+  const { create, head } = tus(service)
+  const url = urlOf(await create('a', 100_001, { body: randomBytes(100_000) }))
+  const before = await service.storedContents()
+
+  await expire(service, undefined)
+
+  expect(before).toHaveLength(1)
+  await expect.poll(async () => (await head(url)).status).toBe(410)
+  await expect.poll(() => service.storedContents()).toEqual([])
+})
+
+test.concurrent.for(['a folder', 'PostgreSQL and S3'])(
+  'of uploads in %s that were cut or refused, and are deleted or expire, nothing is left',
+  async (where, { expect }) => {
+    await using stores = where === 'a folder' ? undefined : await startSharedStores()
+    await using service = await start({ env: { GARBAGE_GRACE_S: '0', ...stores?.env } })
+    const { create, patch, head, send } = tus(service)
+    const bytes = randomBytes(9_000_000)
+    const beginCut = async () => {
+      const url = urlOf(await create('cut', 20_000_000))
+      const socket = await beginPatch(service, url, 20_000_000)
+      socket.write(bytes, () => socket.destroy())
+      await expect.poll(async () => offsetOf(await head(url))).toBe(bytes.length)
+      return url
+    }
+    const beginRefused = async () => {
+      const url = urlOf(await create({ path: 'a', overwrite: 'false' }, bytes.length))
+      await service.put('a', 'other')
+      const { status } = await patch(url, 0, bytes)
+      expect(status).toBe(412)
+      await service.call('DELETE', '/api/files/a')
+      return url
+    }
+    const deleted = [await beginCut(), await beginRefused()]
+    const expired = [await beginCut(), await beginRefused()]
+
+    for (const url of deleted) await expect.poll(async () => (await send('DELETE', url)).status).toBe(204)
+    await expire(service, stores)
+
+    for (const url of [...deleted, ...expired]) await expect.poll(async () => (await head(url)).status).toBe(410)
+    const contents = () => (stores ?? service).storedContents(service.dataDir)
+    await expect.poll(contents).toEqual([])
+    if (!stores) return
+    const { objects, uploads } = stores.s3.store
+    const left = () => [...objects.keys(), ...uploads.keys()].filter((key) => !/probe$/.test(key))
+    await expect.poll(left).toEqual([])
+    expect(filesBelow(join(service.dataDir, 'tmp'))).toEqual([])
+  },
+)
 
 test('a lease that ended by itself lets nobody write to the file of a writer that is still there', async () => {
   await using service = await start()
@@ -130,19 +183,6 @@ test('what a replica knows of bytes that were lost meanwhile is not the digest o
   expect(body.sha256).toBe(createHash('sha256').update(bytes).digest('hex'))
 })
 
-test('what has expired is removed, and its space', async () => {
-  await using service = await start({ env: { UPLOAD_EXPIRES_S: '60' } })
-  const { create, head } = tus(service)
-  const url = urlOf(await create('a', 100_001, { body: randomBytes(100_000) }))
-  const before = await service.storedContents()
-
-  await expire(service, undefined)
-
-  expect(before).toHaveLength(1)
-  await expect.poll(async () => (await head(url)).status).toBe(410)
-  await expect.poll(() => service.storedContents()).toEqual([])
-})
-
 test('the parts of an upload in S3 outlive its row, whose time each PATCH extends', async () => {
   await using stores = await startSharedStores()
   await using service = await start({ env: { ...stores.env, GARBAGE_GRACE_S: '1' } })
@@ -191,45 +231,6 @@ test('a request that sends several parts to S3 postpones the expiry of its objec
   expect(Number(object?.hours)).toBeGreaterThan(24)
   socket.destroy()
 })
-
-test.each(['a folder', 'PostgreSQL and S3'])(
-  'of uploads in %s that were cut or refused, and are deleted or expire, nothing is left',
-  async (where) => {
-    await using stores = where === 'a folder' ? undefined : await startSharedStores()
-    await using service = await start({ env: { GARBAGE_GRACE_S: '0', ...stores?.env } })
-    const { create, patch, head, send } = tus(service)
-    const bytes = randomBytes(9_000_000)
-    const beginCut = async () => {
-      const url = urlOf(await create('cut', 20_000_000))
-      const socket = await beginPatch(service, url, 20_000_000)
-      socket.write(bytes, () => socket.destroy())
-      await expect.poll(async () => offsetOf(await head(url))).toBe(bytes.length)
-      return url
-    }
-    const beginRefused = async () => {
-      const url = urlOf(await create({ path: 'a', overwrite: 'false' }, bytes.length))
-      await service.put('a', 'other')
-      const { status } = await patch(url, 0, bytes)
-      expect(status).toBe(412)
-      await service.call('DELETE', '/api/files/a')
-      return url
-    }
-    const deleted = [await beginCut(), await beginRefused()]
-    const expired = [await beginCut(), await beginRefused()]
-
-    for (const url of deleted) await expect.poll(async () => (await send('DELETE', url)).status).toBe(204)
-    await expire(service, stores)
-
-    for (const url of [...deleted, ...expired]) await expect.poll(async () => (await head(url)).status).toBe(410)
-    const contents = () => (stores ?? service).storedContents(service.dataDir)
-    await expect.poll(contents).toEqual([])
-    if (!stores) return
-    const { objects, uploads } = stores.s3.store
-    const left = () => [...objects.keys(), ...uploads.keys()].filter((key) => !/probe$/.test(key))
-    await expect.poll(left).toEqual([])
-    expect(filesBelow(join(service.dataDir, 'tmp'))).toEqual([])
-  },
-)
 
 /** Lets every upload expire. */
 async function expire(service: Service, stores: SharedStores | undefined) {

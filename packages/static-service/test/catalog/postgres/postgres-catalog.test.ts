@@ -108,7 +108,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
 )
 
 // MODEL_RUNS=100 is the long form (npm run faults).
-const count = 40 * Number(process.env.MODEL_RUNS ?? 5)
+const count = 40 * Number(process.env.MODEL_RUNS ?? 3)
 
 test(`${count} random changes have the same outcomes and leave the same answers as in SQLite`, async () => {
   const catalogs = [await openCatalog('SQLite', { quotaBytes }), await openCatalog('PostgreSQL', { quotaBytes })]
