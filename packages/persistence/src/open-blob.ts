@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type FileHandle, open } from 'node:fs/promises'
+import { constants, type FileHandle, open } from 'node:fs/promises'
 import { ignoreMissing } from './durable-files.ts'
 
 /** A blob opened for reading. Its bytes stay until this is disposed of, once, even if its files are deleted. */
@@ -25,7 +25,8 @@ export const openBytes = (bytes: Buffer): OpenBlob => ({
 
 /** Opens a file to read; undefined if it does not exist. Calls `onClose` after the file was closed. */
 export async function openBlobFile(file: string, onClose = () => {}): Promise<OpenBlob | undefined> {
-  const handle = await open(file, 'r').catch(ignoreMissing)
+  // Without blocking: a named pipe would wait for a writer.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch(ignoreMissing)
   if (!handle) return undefined
   const found = await statFile(handle).catch(async (error) => {
     await handle.close()
@@ -46,11 +47,12 @@ export async function openBlobFile(file: string, onClose = () => {}): Promise<Op
   }
 }
 
-/** @throws as a read would, if it is a directory. */
+/** @throws as a read would, if it is a directory or another thing that has no bytes of its own. */
 async function statFile(handle: FileHandle) {
   const found = await handle.stat({ bigint: true })
-  if (found.isDirectory()) throw Object.assign(new Error('EISDIR: a directory is no file'), { code: 'EISDIR' })
-  return found
+  if (found.isFile()) return found
+  const code = found.isDirectory() ? 'EISDIR' : 'ESPIPE'
+  throw Object.assign(new Error(`${code}: not a regular file`), { code })
 }
 
 // One call may read fewer bytes than asked for.

@@ -120,6 +120,8 @@ async function* readTar(chunks: AsyncIterable<Buffer>, otherwise: string): Async
     for await (const entry of unpacked) {
       const { size } = entry.header
       const name = readName(entry.header.name)
+      // The library yields null for a malformed binary size, and would wait for ever.
+      if (!Number.isFinite(size)) throw invalidArchive('its size is malformed', name)
       const kind = kindOf(entry.header)
       const content = entry as AsyncIterable<Buffer> // Without an encoding, it is bytes.
       yield { name, kind, size, content: withFaults(content, name) }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import {
   existsSync,
   mkdirSync,
@@ -79,11 +80,14 @@ test('every damaged path is named with the reason, and stays so after a repair',
   expect(rowsIn(dataDir).map(({ digest }) => digest)).toEqual([digestOf('shared')])
 })
 
-test('a check goes on past contents and folders that cannot be read, and names them', async () => {
+test.each([
+  ['a directory', (file: string) => mkdirSync(file), 'EISDIR'],
+  ['a named pipe', (file: string) => execFileSync('mkfifo', [file]), 'ESPIPE'],
+])('a check goes on past contents and folders that cannot be read, and names them: %s', async (_what, place, code) => {
   const { dataDir, fileOf } = await makeStore()
-  // Reading a directory fails, for root as well.
+  // Reading a directory fails, for root as well; a named pipe has no writer.
   rmSync(fileOf(large))
-  mkdirSync(fileOf(large))
+  place(fileOf(large))
   symlinkSync('f0', join(dataDir, 'blobs/f0')) // To itself.
   alter(dataDir, { digest: digestOf('alone') }, () => Buffer.from('ALONE'))
 
@@ -92,7 +96,7 @@ test('a check goes on past contents and folders that cannot be read, and names t
   expect(status).toBe(1)
   expect(lines.sort()).toEqual([
     '4 files, 3 contents, 60011 bytes: 3 damaged',
-    'damaged: four.bin: its content cannot be read (EISDIR)',
+    `damaged: four.bin: its content cannot be read (${code})`,
     'damaged: the blobs that begin with f: cannot be read (ELOOP)',
     'damaged: three.txt: its content has been altered',
   ])

@@ -163,6 +163,9 @@ test.each([
   ['/api/changes?action=steal', 400, 'validation_failed'],
   ['/api/changes?since=yesterday', 400, 'validation_failed'],
   ['/api/changes?after=x', 400, 'validation_failed'],
+  ['/api/changes/1?page_size=201', 400, 'validation_failed'],
+  ['/api/versions/1.0/files?page_size=201', 400, 'validation_failed'],
+  ['/api/versions/1.0/diff?to=current&page_size=201', 400, 'validation_failed'],
   ['/api/changes?prefix=a//b', 400, 'invalid_path'],
 ])('GET %s is refused with %i %s', async (path, status, code) => {
   await using service = await emptyService()

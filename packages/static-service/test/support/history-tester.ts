@@ -402,7 +402,7 @@ export class HistoryTester implements AsyncDisposable {
       })),
     )
     const { id } = states[0] ?? { id: 0 }
-    const detail = await this.#read(`/api/changes/${id}?page_size=1000`)
+    const detail = await this.#read(`/api/changes/${id}?page_size=200`)
     const stateOf = (row: { content: string } | undefined) =>
       row ? { sha256: digest(row.content), size: row.content.length } : null
     const touched = this.#model.changes.find((change) => change.id === id)?.files ?? []

@@ -102,7 +102,7 @@ const routes = operations({
     summary: 'Read one change with its files',
     description: 'A page of the files, by path. `before` null: new; `after` null: removed.',
     params: AtChange,
-    querystring: z.strictObject({ ...pageQuery(50, 1000), ...afterQuery(z.string()) }),
+    querystring: z.strictObject({ ...pageQuery(50, 200), ...afterQuery(z.string()) }),
     errors: [errors.changeNotFound(change.id)],
     ...answers(200, 'The change and a page of its files', Change.extend(longListSchema('files', ChangedFile).shape)),
   },

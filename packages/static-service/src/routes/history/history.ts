@@ -62,7 +62,7 @@ const describePathState = ({ file: state, isCurrent, isForgotten, ...rest }: Pat
 })
 
 const VersionQuery = z.strictObject({
-  ...pageQuery(50, 1000),
+  ...pageQuery(50, 200),
   ...afterQuery(z.string()),
   prefix: prefixQuery('only files below this directory'),
 })
