@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { PostgresProxy } from '../../../../test/support/postgres/postgres-proxy.ts'
 import { ServerProcess } from '../../../../test/support/postgres/server-process.ts'
 import { DatabaseFullError, DatabaseUnavailableError, type Postgres } from '../../src/index.ts'
@@ -50,6 +50,7 @@ describe('the server', () => {
   })
 
   it('that is starting is waited for, and the reason is reported once', async () => {
+    stopTime()
     await server.stop('SIGINT')
     const errors: unknown[] = []
     const waiting = openPostgres(server.urlOf('postgres'), {
@@ -65,6 +66,7 @@ describe('the server', () => {
   })
 
   it('that answers nothing although connections are accepted is waited for', async () => {
+    stopTime()
     await using proxy = await PostgresProxy.open(server.urlOf('postgres'))
     proxy.ignoreQueries()
     const report = Promise.withResolvers<unknown>()
@@ -91,3 +93,9 @@ describe('the server', () => {
     )
   })
 })
+
+/** Until the test ends, so that a start is not given up: on a busy machine what it waits for may take longer. */
+function stopTime() {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() })
+  onTestFinished(() => void vi.useRealTimers())
+}
