@@ -33,10 +33,9 @@ describe.each(names)('%s', (name) => {
     ['whose body trickles in chunks', chunked('/api/auth/login')],
   ])('a connection %s gets an error and is closed, while others are served', async (_name, beginning, drip = 'x') => {
     const slow = Array.from({ length: 5 }, () => trickle(target().port, beginning, drip))
-    const served = answersIn(await exchange(target().port, health))
+    await expectServed(target().port)
     const ended = (await Promise.all(slow)).map(answersIn)
 
-    expect(served).toMatchObject([{ status: 200 }])
     expect(ended).toEqual(Array(5).fill([expect.objectContaining({ status: 408, code: 'request_timeout' })]))
   })
 
@@ -51,17 +50,24 @@ describe.each(names)('%s', (name) => {
   })
 
   test('an idle connection between requests is not closed early', async () => {
-    const socket = net.connect(target().port, '127.0.0.1')
-    onTestFinished(() => void socket.destroy())
-    socket.write('GET /health HTTP/1.1\r\nhost: a\r\n\r\n')
-    await once(socket, 'readable')
-    await trickle(target().port, 'GET /') // As long as a slow one is borne.
+    const askTwice = async () => {
+      const socket = net.connect(target().port, '127.0.0.1').on('error', () => undefined)
+      onTestFinished(() => void socket.destroy())
+      socket.write('GET /health HTTP/1.1\r\nhost: a\r\n\r\n')
+      await once(socket, 'readable')
+      await trickle(target().port, 'GET /') // As long as a slow one is borne.
+      socket.write(health)
+      return answersIn(await readAll(socket)).map(({ status }) => status)
+    }
 
-    socket.write(health)
-
-    expect(answersIn(await readAll(socket)).map(({ status }) => status)).toEqual([200, 200])
+    // On a machine that stands still, its requests may be slow ones.
+    await expect.poll(askTwice).toEqual([200, 200])
   })
 })
+
+// On a machine that stands still, this request may be a slow one, too.
+const expectServed = (port: number) =>
+  expect.poll(async () => answersIn(await exchange(port, health))).toMatchObject([{ status: 200 }])
 
 function chunked(path: string) {
   return `${post(path, 'application/json').replace(/content-length.*/, 'transfer-encoding: chunked')}\r\nfffff\r\n{`
@@ -148,5 +154,5 @@ test('connections beyond the maximum are closed; below it they are served again'
   for (const socket of idle.slice(0, 10)) socket.destroy()
 
   expect(refused).toBe('')
-  await expect.poll(async () => answersIn(await exchange(target.port, health))).toMatchObject([{ status: 200 }])
+  await expectServed(target.port)
 })

@@ -25,11 +25,17 @@ export interface Everything extends AsyncDisposable {
 /** NODE_OPTIONS of services that shed no load. */
 export const neverLate = `--import ${join(import.meta.dirname, 'never-late.ts')}`
 
-/** Settings of services whose clients may stand still, and still expect a complete response, also while they stop. */
-export const patient = {
-  NODE_OPTIONS: `${neverLate} --import ${join(import.meta.dirname, 'unhurried-stop.ts')}`,
+/** Settings of services whose clients may stand still, as on a busy machine, and still expect a complete response. */
+export const slowClients = {
+  HEADERS_TIMEOUT_MS: '120000',
   BODY_IDLE_TIMEOUT_MS: '3600000',
   STALL_TIMEOUT_MS: '3600000',
+}
+
+/** The same for a program, also while it stops. */
+export const patient = {
+  NODE_OPTIONS: `${neverLate} --import ${join(import.meta.dirname, 'unhurried-stop.ts')}`,
+  ...slowClients,
 }
 
 export const unlimited = { SANDBOX_RATE: 'off', REGISTRAR_RATE: '1000/minute' }
@@ -55,6 +61,7 @@ export async function startEverything(
       METRICS_TOKEN: metricsToken,
       WEBHOOK_NETWORKS: '127.0.0.1/32',
       WEBHOOK_HTTP: 'true',
+      ...slowClients,
       ...rates,
     },
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { request } from 'undici'
 import { z } from 'zod'
-import { exitWithParent } from '../../../../test/support/everything.ts'
+import { exitWithParent, slowClients } from '../../../../test/support/everything.ts'
 import { reservePorts } from '../../../../test/support/ports.ts'
 import { password } from '../../../../test/support/test-users.ts'
 import type { Suspension } from './campaign-registrar.ts'
@@ -43,6 +43,7 @@ export class ServiceProcess {
       REGISTRAR_API_USER: 'tester',
       REGISTRAR_API_KEY: apiKey,
       REGISTRAR_CLIENT_IP: '127.0.0.1',
+      ...slowClients,
       ...env,
     }
   }

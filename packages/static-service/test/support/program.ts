@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { exitWithParent } from '../../../../test/support/everything.ts'
+import { exitWithParent, slowClients } from '../../../../test/support/everything.ts'
 import { password } from '../../../../test/support/test-users.ts'
 import { type Asked, ask, boundary, logIn, type Part, writeForm } from './start.ts'
 
@@ -28,6 +28,7 @@ export async function run(dataDir: string, env: Record<string, string> = {}): Pr
       JWT_SECRET: 'a secret of these tests that is long enough',
       ADMIN_USERNAME: 'admin',
       ADMIN_PASSWORD: password,
+      ...slowClients,
       ...env,
     },
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -7,6 +7,7 @@ import { Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { createLogger } from '@domains-and-files/http'
 import { z } from 'zod'
+import { slowClients } from '../../../../test/support/everything.ts'
 import { password } from '../../../../test/support/test-users.ts'
 import type { SliceLimits } from '../../src/catalog/changes/group.ts'
 import { readConfig } from '../../src/config.ts'
@@ -146,6 +147,7 @@ export async function start(options: Options = {}): Promise<Service> {
     METRICS_TOKEN: 'metrics-token-of-tests',
     // Most tests want deleted contents to leave the disk at once.
     KEEP_HISTORY_DAYS: '0',
+    ...slowClients,
     ...stores?.env,
     ...options.env,
   })
