@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Catalog } from '../../src/catalog/catalog.ts'
 import type { TreeSource } from '../../src/catalog/changes/tree-changes.ts'
-import { type ListQuery, sorts } from '../../src/catalog/list-query.ts'
+import { type ListQuery, sorts } from '../../src/catalog/listing/list-query.ts'
 import { databases, openCatalog, putPaths, toFile } from '../support/catalogs.ts'
 import type { Node } from '../support/start.ts'
 

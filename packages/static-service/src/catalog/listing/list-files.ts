@@ -1,11 +1,32 @@
 import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { fold, parentOf } from '../../files/file-path.ts'
 import { type RecordedFile, readRecordedFiles } from '../history/change-log.ts'
-import { type FileList, type ListQuery, maxHits, orderOf, orders, type SortedFile } from '../list-query.ts'
 import { among } from '../records.ts'
 import type { FileRow, RecordedState } from '../tables.ts'
-import { findMatches, idsIn, type ListRead, type ListScope, readRows, readScope, scanPage } from './find-matches.ts'
+import {
+  findMatches,
+  idsIn,
+  type ListQuery,
+  type ListRead,
+  type ListScope,
+  maxHits,
+  orderOf,
+  orders,
+  readRows,
+  readScope,
+  type SortedFile,
+  scanPage,
+} from './list-query.ts'
 import { PathSample } from './search-index.ts'
+
+export interface FileList {
+  rows: FileRow[]
+  total: number
+  /** False: `total` is a lower bound. */
+  isExact: boolean
+  /** The last of these files, if more follow. */
+  next?: SortedFile | undefined
+}
 
 /** A row of a list, which need not exist any more, and the number of rows before it. */
 interface SeekPosition {

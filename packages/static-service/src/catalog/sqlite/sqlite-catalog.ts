@@ -32,7 +32,7 @@ class SqliteCatalog extends Catalog {
   constructor(database: SqliteSql, { file, options }: { file: string; options: CatalogOptions }) {
     const script = new URL('./write-worker.ts', import.meta.url)
     const writer = new WorkerRpc<WriteWorkerMethods>(script, { ...options, file })
-    super(database, options, (commands) => writer.ask('commit', commands))
+    super(database, options, writer.ask.bind(writer, 'commit'))
     this.#database = database
     this.#writer = writer
     this.#reader = new WorkerRpc(new URL('./read-worker.ts', import.meta.url), file)
@@ -44,7 +44,7 @@ class SqliteCatalog extends Catalog {
     const reader = this.#reader
     const here = catalogReads(database)
     const methods = Object.keys(here) as (keyof CatalogReads)[]
-    const asked = methods.map((method) => [method, (input: never) => reader.ask(method, input)])
+    const asked = methods.map((method) => [method, reader.ask.bind(reader, method)])
     this.reads = {
       ...(Object.fromEntries(asked) as CatalogReads), // The thread has the same methods.
       // Look-ups by key.

@@ -11,7 +11,7 @@ import {
   wholeNumber,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { type SortedFile, sorts } from '../../catalog/list-query.ts'
+import { type SortedFile, sorts } from '../../catalog/listing/list-query.ts'
 import type { CategoryCount as Count } from '../../catalog/reads.ts'
 import { directoryNotFound } from '../../errors.ts'
 import { readDirectory } from '../../files/file-path.ts'

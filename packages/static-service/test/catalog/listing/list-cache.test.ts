@@ -1,6 +1,6 @@
 import type { Postgres } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
-import type { ListQuery } from '../../../src/catalog/list-query.ts'
+import type { ListQuery } from '../../../src/catalog/listing/list-query.ts'
 import { newDatabase, openReplica, putPaths, toFile, watchSnapshots } from '../../support/catalogs.ts'
 import { keepRows } from '../../support/lost-commits.ts'
 

@@ -1,7 +1,7 @@
 import { sql } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
-import { orders } from '../../src/catalog/list-query.ts'
-import { newDatabase, openReplica } from '../support/catalogs.ts'
+import { orders } from '../../../src/catalog/listing/list-query.ts'
+import { newDatabase, openReplica } from '../../support/catalogs.ts'
 
 // U+FB01 sorts before U+1F642 by UTF-8 bytes, and after it by UTF-16.
 const paths = ['a', 'a/b', 'a-', 'B', 'é', 'жук', '\ufb01', '🙂', '🙂a']

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { type ListQuery, sorts } from '../../src/catalog/list-query.ts'
-import type { NewFile } from '../../src/catalog/tables.ts'
-import { databases, openCatalog } from '../support/catalogs.ts'
+import { type ListQuery, sorts } from '../../../src/catalog/listing/list-query.ts'
+import type { NewFile } from '../../../src/catalog/tables.ts'
+import { databases, openCatalog } from '../../support/catalogs.ts'
 
 // More files directly in one directory, and below it, than a result is collected and sorted for.
 const inLarge = Array.from({ length: 10_050 }, (_, at) => `large/${at % 97}-${at}.txt`)
