@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import Database from 'better-sqlite3'
 import { codeOf, DatabaseFullError, DatabaseUnavailableError, DataDirError, storageFailure } from '../errors.ts'
@@ -81,29 +80,6 @@ function emptyLog(database: Database.Database): void {
 }
 
 /**
- * Returns a function that finds a file of an open database that was deleted, replaced (by device and inode) or is
- * unreadable: SQLite continues to write to such a file, and its commits are lost. Call it after the first read, which
- * creates the write-ahead log.
- */
-export function watchFiles(file: string): () => string | undefined {
-  const paths = [file, `${file}-wal`, `${file}-shm`]
-  const identities = paths.map(identityOf)
-  return () =>
-    paths.find((path, at) => {
-      try {
-        return identityOf(path) !== identities[at]
-      } catch {
-        return true // The disk is failing.
-      }
-    })
-}
-
-function identityOf(path: string): string {
-  const found = statSync(path, { throwIfNoEntry: false })
-  return found ? `${found.dev} ${found.ino}` : 'missing'
-}
-
-/**
  * The write-ahead log of an open database. The kernel reports a failed fsync once, and may drop the dirty pages. After
  * one, nothing is committed: a commit behind a gap in the log would be lost.
  */
@@ -117,11 +93,6 @@ export class WriteAheadLog {
 
   constructor(file: string) {
     this.#file = `${file}-wal`
-  }
-
-  /** @throws {DatabaseUnavailableError} after a failed fsync. */
-  check(): void {
-    if (this.failure !== undefined) throw new DatabaseUnavailableError(this.failure)
   }
 
   /** Fsyncs the log. Calls during a running fsync share the next one. */
@@ -140,7 +111,7 @@ export class WriteAheadLog {
   }
 
   async #flush() {
-    this.check()
+    if (this.failure !== undefined) throw new DatabaseUnavailableError(this.failure)
     try {
       this.#handle ??= await open(this.#file)
       await this.#handle.datasync()

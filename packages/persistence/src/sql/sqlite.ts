@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import type { Database, Statement as Prepared } from 'better-sqlite3'
 import { codeOf, DatabaseFullError, DatabaseUnavailableError, storageFailure } from '../errors.ts'
@@ -9,7 +10,6 @@ import {
   type SqliteOptions,
   target,
   WriteAheadLog,
-  watchFiles,
 } from './sqlite-files.ts'
 
 const probeMs = 5_000
@@ -30,7 +30,8 @@ export class SqliteSql implements Sql {
   readonly dialect = 'sqlite'
   readonly #options: SqliteOptions & { busyTimeoutMs: number }
   readonly #writer: Connection
-  readonly #findReplaced: () => string | undefined
+  /** The files, and what they were at the start. */
+  readonly #identities: (readonly [path: string, identity: string])[]
   /** A spare connection for reads beside the writer, and for the next snapshot. */
   #reader: Connection | undefined
   #isClosed = false
@@ -65,7 +66,9 @@ export class SqliteSql implements Sql {
     database.pragma('busy_timeout = 0')
     database.exec('select 1 from sqlite_schema')
     this.#log = new WriteAheadLog(options.file)
-    this.#findReplaced = watchFiles(options.file)
+    // After the first read, which creates the write-ahead log.
+    const paths = ['', '-wal', '-shm'].map((end) => options.file + end)
+    this.#identities = paths.map((path) => [path, identityOf(path)])
   }
 
   /** Whether no fsync of unsynced commits failed, and no file was replaced. */
@@ -109,7 +112,7 @@ export class SqliteSql implements Sql {
     const deadline = performance.now() + this.#options.busyTimeoutMs
     const result = this.#lastWrite.then(async () => {
       try {
-        this.#log.check()
+        if (this.#log.failure !== undefined) throw new DatabaseUnavailableError(this.#log.failure)
         this.#setSynchronous(synchronous)
         const beforeCommit = synchronous === 'FULL' ? this.#checkFiles : undefined
         const value = await this.#writer.transaction(work, { deadline, beforeCommit })
@@ -199,6 +202,11 @@ export class SqliteSql implements Sql {
     return new Connection({ ...this.#options, migrations: undefined, isReadOnly: true })
   }
 
+  // A file that was deleted or replaced: SQLite continues to write to it, and its commits are lost.
+  #findReplaced(): string | undefined {
+    return this.#identities.find(([path, identity]) => identityOf(path) !== identity)?.[0]
+  }
+
   readonly #checkFiles = () => {
     const replaced = this.#findReplaced()
     if (replaced === undefined) return
@@ -209,6 +217,16 @@ export class SqliteSql implements Sql {
     if (error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError)
       this.#known = { at: performance.now(), isAvailable: false }
     return error
+  }
+}
+
+/** Device and inode. */
+function identityOf(path: string): string {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false })
+    return found ? `${found.dev} ${found.ino}` : 'missing'
+  } catch {
+    return 'unreadable' // The disk is failing.
   }
 }
 
