@@ -1,7 +1,5 @@
-import { type App, answers, type HeaderDoc, operations } from '@domains-and-files/http'
+import { type App, answers, operations } from '@domains-and-files/http'
 import { z } from 'zod'
-import { windowMs } from '../budget/call-windows.ts'
-import type { RegistrarClient } from '../registrar/client.ts'
 import type { Dependencies } from '../storage.ts'
 
 const RegistrarState = z
@@ -83,42 +81,4 @@ export function registerRegistrarRoutes(app: App, { config, registrar, domains, 
     domain_list: domains.state(),
     sweep: await sweep.state(),
   }))
-}
-
-const rateLimitHeaders: Record<string, HeaderDoc> = {
-  'ratelimit-policy': {
-    description: "The registrar's limits for the whole account: quota (q) per window in seconds (w)",
-    example: '"minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400',
-  },
-  ratelimit: {
-    description: 'Calls left (r) of each, and seconds until the next one is free (t)',
-    example: '"minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382',
-  },
-}
-
-/**
- * Adds RateLimit-Policy and RateLimit to every answer of routes under /api/domains, errors included
- * (draft-ietf-httpapi-ratelimit-headers). Register it before these routes.
- */
-export function addRateLimitHeaders(app: App, { quota }: RegistrarClient) {
-  const policy = quota.windows
-    .state(quota.now())
-    .map(({ window, limit }) => `"${window}";q=${limit};w=${windowMs[window] / 1000}`)
-    .join(', ')
-  app.addHook('onRoute', (route) => {
-    if (!route.url.startsWith('/api/domains')) return
-    for (const response of Object.values(route.schema?.responses ?? {}))
-      response.headers = { ...response.headers, ...rateLimitHeaders }
-    route.onSend = [
-      ...[route.onSend ?? []].flat(),
-      (_request, reply, payload, done) => {
-        const now = quota.now()
-        const windows = quota.windows.state(now).map(({ window, left, nextFreeAt = now }) => {
-          return `"${window}";r=${left};t=${Math.ceil((nextFreeAt - now) / 1000)}`
-        })
-        reply.header('ratelimit-policy', policy).header('ratelimit', windows.join(', '))
-        done(null, payload)
-      },
-    ]
-  })
 }
