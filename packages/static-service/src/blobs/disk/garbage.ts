@@ -14,11 +14,7 @@ export class Garbage {
   readonly postponed = new Set<string>()
   readonly #removing: BackgroundTask
   #run: Promise<void> | undefined
-  readonly #timer = setInterval(() => {
-    const digests = [...this.postponed]
-    this.postponed.clear()
-    this.collect(digests)
-  }, retryMs).unref()
+  #timer: NodeJS.Timeout | undefined
 
   constructor({ remove, onError }: GarbageOptions) {
     this.#removing = new BackgroundTask({ run: () => this.#removeFound(remove), onError })
@@ -27,7 +23,14 @@ export class Garbage {
   /** Queues these blobs; the unreferenced ones are removed. */
   collect(digests: Iterable<string>): void {
     for (const digest of digests) this.#found.add(digest)
-    if (this.#found.size > 0) this.#run = this.#removing.run()
+    if (this.#found.size === 0) return
+    this.#run = this.#removing.run()
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      const postponed = [...this.postponed]
+      this.postponed.clear()
+      this.collect(postponed)
+    }, retryMs).unref()
   }
 
   /** Resolves when the blobs that were queued before have been removed, or wait for a later attempt. */
@@ -39,7 +42,7 @@ export class Garbage {
 
   /** Waits for running removals. The next start collects postponed digests. */
   async close(): Promise<void> {
-    clearInterval(this.#timer)
+    clearTimeout(this.#timer)
     await this.#removing.close()
   }
 
