@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import { syncBuiltinESMExports } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
+import { setImmediate } from 'node:timers/promises'
 import { systemClock } from '@domains-and-files/http'
 import { render, sql } from '@domains-and-files/persistence'
 import { Webhook as Verifier } from 'standardwebhooks'
@@ -66,6 +67,46 @@ describe.each(forms)('webhooks in $form', ({ form, open }) => {
     expect(await store.claim(position)).toBeUndefined()
     expect(updates).toEqual([])
     expect(await store.claim(eventId(2))).toBeDefined()
+  })
+
+  it('are looked for only while one of them is not paused, or a stream is open', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    const { store, log, dispatcher } = openProcess(db.sql, stack, { isIdle: true })
+    const polls = new Set<() => void>()
+    const { setTimer } = systemClock
+    const timers = vi.spyOn(systemClock, 'setTimer').mockImplementation((callback, milliseconds) => {
+      if (milliseconds !== 20) return setTimer(callback, milliseconds)
+      polls.add(callback)
+      return { cancel: () => polls.delete(callback) }
+    })
+    onTestFinished(() => timers.mockRestore())
+    const listed = vi.spyOn(store, 'list')
+    const hasLooked = async (times: number) => {
+      await expect.poll(() => listed.mock.calls.length).toBe(times)
+      await listed.mock.results.at(-1)?.value
+      await setImmediate()
+    }
+    dispatcher.start()
+    await hasLooked(1)
+    expect(polls.size).toBe(0)
+    const slow = Promise.withResolvers<undefined>()
+    vi.spyOn(store, 'claim').mockReturnValueOnce(slow.promise)
+    const { id } = await store.create({ url: 'https://x/' }, { createdBy: 'admin', position: '' })
+    await expect.poll(() => polls.size).toBe(1)
+    const [during = () => {}] = polls
+    during() // A poll that comes during another one is followed by more.
+    slow.resolve(undefined)
+    await expect.poll(() => polls.has(during)).toBe(false)
+    await store.update(id, { paused: true })
+    for (const poll of polls) poll()
+    await hasLooked(4)
+    expect(polls.size).toBe(0)
+    const appended = once(log.appended, 'events')
+    await expect.poll(() => polls.size).toBe(1)
+    await append(db, 1)
+    for (const poll of polls) poll()
+    await appended
   })
 
   it('are 50 at most, also when two processes create them at once', async () => {

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { limitsOf, type Rights } from '@domains-and-files/auth'
-import { type Clock, HttpError, type Logger } from '@domains-and-files/http'
+import { type Clock, HttpError, type Logger, systemClock, type Timer } from '@domains-and-files/http'
 import { BackgroundTask } from '@domains-and-files/persistence'
 import type { Event } from '../event.ts'
 import { type EventLog, eventId, idsPerMs, instantOf } from '../outbox.ts'
@@ -26,9 +26,12 @@ export interface WebhookDependencies extends WebhookConfig {
   log: EventLog
   clock: Clock
   logger: Logger
-  /** Milliseconds between two polls for new events and due retries. */
+  /** Milliseconds between two polls for new events and due retries, while there is a webhook or a stream. */
   pollMs?: number
 }
+
+/** Milliseconds between two polls of a replica for webhooks that others have created, and deliver to meanwhile. */
+const idlePollMs = 10_000
 
 /**
  * Delivers events to webhooks: each has its own queue, with one delivery at a time. Any number of processes share the
@@ -40,19 +43,28 @@ export class WebhookDispatcher {
   readonly #deliveries = new Set<Promise<void>>()
   // The probe of the database logs its errors.
   readonly #claiming = new BackgroundTask({ run: () => this.#claimAll(), onError: () => undefined })
+  /** The next poll, while there is a webhook or a stream. */
+  #timer: Timer | undefined
 
   constructor(parts: WebhookDependencies) {
     this.#parts = parts
   }
 
   start() {
-    void this.#claiming.start(this.#parts.pollMs ?? 500)
+    const { store, log } = this.#parts
+    const wake = () => {
+      if (!this.#timer) void this.#claiming.runAgain()
+    }
+    store.onChange = wake
+    log.appended.on('newListener', wake)
+    void this.#claiming.start(store.isShared ? idlePollMs : Number.POSITIVE_INFINITY)
   }
 
   /** Aborts running deliveries; after a restart, or in another process, they are sent again. */
   async close() {
     this.#closing.abort()
     await this.#claiming.close()
+    this.#timer?.cancel()
     await Promise.all(this.#deliveries)
   }
 
@@ -64,7 +76,14 @@ export class WebhookDispatcher {
   }
 
   async #claimAll() {
-    const { store, log, logger } = this.#parts
+    const { store, log, logger, pollMs = 500 } = this.#parts
+    if (this.#closing.signal.aborted) return
+    this.#timer?.cancel()
+    this.#timer = undefined // Whatever begins while this run looks for it wakes another run.
+    const isFollowed = log.appended.listenerCount('events') > 0
+    const webhooks = isFollowed ? undefined : await store.list().catch(() => undefined)
+    if (webhooks?.every(({ paused }) => paused)) return
+    this.#timer = systemClock.setTimer(() => void this.#claiming.runAgain(), pollMs)
     const end = await log.end().catch(() => '')
     while (!this.#closing.signal.aborted) {
       const webhook = await store.claim(end)

@@ -133,9 +133,14 @@ type EndedTry = Pick<Delivery, 'event' | 'type' | 'tries'> & { attempt: Attempt 
 /** Stores webhooks, their queues and their last deliveries. */
 export class WebhookStore {
   readonly #sql: Sql
+  /** Whether other processes change webhooks, too. */
+  readonly isShared: boolean
+  /** Called after this process may have created or changed a webhook. */
+  onChange = () => {}
 
   constructor(database: Sql) {
     this.#sql = database
+    this.isShared = database.dialect === 'postgres'
   }
 
   /** Oldest first. */
@@ -147,7 +152,7 @@ export class WebhookStore {
   /** Creates a webhook, which gets the events after `position`. @throws 409 `too_many_webhooks` */
   create(definition: WebhookDefinition, by: { createdBy: string; position: string }): Promise<Webhook> {
     const secret = `whsec_${randomBytes(32).toString('base64')}`
-    return this.#sql.transaction(async (transaction) => {
+    return this.#change(async (transaction) => {
       // Serialized, so that concurrent creations cannot exceed the limit.
       await transaction.get(lockOf('webhooks'))
       const row = await transaction.get<WebhookRow>(sql`
@@ -162,7 +167,7 @@ export class WebhookStore {
 
   /** Changes a webhook; a running delivery then ends, and is repeated as it is now. @throws 404 `webhook_not_found` */
   update(id: string, { paused, ...changes }: WebhookChanges): Promise<Webhook> {
-    return this.#sql.transaction(async (transaction) => {
+    return this.#change(async (transaction) => {
       const before = await transaction.get<WebhookRow>(sql`select * from ${webhooks} where id = ${id} ${forUpdate}`)
       const definition = JSON.stringify({ ...JSON.parse(before?.definition ?? '{}'), ...changes })
       const row = await transaction.get<WebhookRow>(sql`update ${webhooks} set definition = ${definition},
@@ -173,6 +178,10 @@ export class WebhookStore {
       if (!row) throw webhookNotFound(id)
       return toWebhook(row)
     })
+  }
+
+  #change<T>(work: (transaction: SqlTransaction) => Promise<T>): Promise<T> {
+    return this.#sql.transaction(work).finally(() => this.onChange())
   }
 
   async remove(id: string): Promise<void> {
