@@ -86,7 +86,7 @@ async function tidy(store: FolderBlobStore, catalog: Catalog, log: Logger) {
  * blobs, and reports missing ones. Safe while the service runs, and safe to interrupt: the next start continues.
  */
 export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog) {
-  const missing: BlobRef[] = []
+  let missing: BlobRef[] = []
   let count = 0
   for (const prefix of digestPrefixes((await catalog.totals()).totalFiles)) {
     const known = await catalog.reads.contents(prefix)
@@ -95,7 +95,7 @@ export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog) {
     const orphans = [...stored].filter((digest) => !referenced.has(digest))
     if (orphans.length > 0) await store.erase(orphans)
     count += orphans.length
-    missing.push(...(await store.findMissing(known)))
+    missing = missing.concat(await store.findMissing(known)) // They may be too many for one call of push.
   }
   await store.settle()
   return { orphans: count, missing }

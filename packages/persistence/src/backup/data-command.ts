@@ -21,7 +21,7 @@ const usage = (
 
   --verify           read every byte and compare it with its digest; else only sizes are compared
   --keep <number>    after a backup, remove all but so many of the newest ones
-  --skip-damaged     go on past damaged contents, unless all are, and name their files
+  --skip-damaged     go on past damaged contents, and name their files; a backup without any sound content fails
 
 An interrupted backup or restore is continued by the same command. A backup copies only the contents that the folder lacks.
 Exit status: 0 done, 1 not possible or damaged, 2 invalid arguments.

@@ -47,6 +47,16 @@ test.each([1, 1000, 1001])('the sweep of %i files removes an orphan and reports 
   expect(rowsIn(dataDir)).toHaveLength(count - 1)
 })
 
+test('of more missing contents than are compared at once, the last is found once it is there again', async () => {
+  const { catalog, store } = await open()
+  const contents = Array.from({ length: 1001 }, (_, at) => `content ${at}`)
+  await catalog.writes.put({ files: contents.map(fileOf) })
+  store.missing = contents.map(fileOf)
+  await store.small.store(digestOf('content 1000'), 'identity', Buffer.from('content 1000'))
+
+  await expect.poll(() => store.check()).toMatchObject({ contents: { missing: 1000 } })
+})
+
 test('the sweep finds every orphan of a store without files', async () => {
   const { dataDir, catalog, store } = await open()
   const orphans = Array.from({ length: 300 }, (_, at) => `orphan ${at}`)

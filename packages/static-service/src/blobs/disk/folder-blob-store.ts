@@ -204,11 +204,12 @@ export class FolderBlobStore implements BlobStore {
     return missing
   }
 
-  // Missing blobs come back with uploads or by hand, or their files are deleted. So many at once are quickly compared.
+  // Missing blobs come back with uploads or by hand, or their files are deleted. So many at once are quickly compared,
+  // in turn.
   async #compareAgain() {
     const known = this.missing
     const some = known.slice(0, 1000)
-    this.missing = (await this.findMissing(some).catch(() => some)).concat(known.slice(1000))
+    this.missing = known.slice(1000).concat(await this.findMissing(some).catch(() => some))
   }
 
   get busy(): number {
