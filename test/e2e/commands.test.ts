@@ -396,7 +396,7 @@ test.each(['domain', 'static'])(
   async (service) => {
     const cwd = createFolder({})
     symlinkSync(everything.dataDir, join(cwd, 'data'))
-    await run('files', ['sync', createFolder({ 'a.txt': 'a', 'b.bin': 'b'.repeat(40_000) }), 'drill'])
+    await run('files', ['sync', createFolder({ 'a.txt': 'a', 'b.bin': 'b'.repeat(40_000) }), 'drill/'])
 
     const report = await promisify(execFile)(process.execPath, [join(root, 'scripts/drill.ts'), service, 'backups'], {
       cwd,

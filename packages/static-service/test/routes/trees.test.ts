@@ -623,10 +623,11 @@ describe('PUT /api/trees/{prefix}', () => {
       ],
       ['a file that is too large', () => tar(['big', Buffer.alloc(300_001)]), 413, 'file_too_large'],
       [
-        'a manifest with a bad digest',
-        async () => Buffer.from('{"files":{"a":{"sha256":"x"}}}'),
+        'a manifest with bad digests, counting each',
+        async () => Buffer.from('{"files":{"a":{"sha256":"x"},"b":{"sha256":1},"c":5}}'),
         400,
         'validation_failed',
+        '/files/a/sha256: must be 64 hex digits in lower case (and 2 more, see errors)',
       ],
       [
         'a manifest of too many names, before it looks at those that follow',

@@ -1,5 +1,5 @@
 import type { Caller } from '@domains-and-files/auth'
-import { parseInput, pointerTo } from '@domains-and-files/http'
+import { describeIssue, type Fault, parseInput, pointerTo, toFaults, validationFailed } from '@domains-and-files/http'
 import { allEnded } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { type ArchiveEntry, type Body, readArchive } from '../../archives/read-archive.ts'
@@ -109,7 +109,7 @@ export class TreeArrivals implements AsyncDisposable {
     const { id, folders, username: uploadedBy } = caller
     const sizes = await catalog.reads.contentSizes({ id, folders, digests: [...digests] })
     const missing = [...digests].filter((digest) => !sizes.has(digest))
-    if (missing.length > 0) throw contentsMissing(missing.slice(0, maxMissing))
+    if (missing.length > 0) throw contentsMissing(missing.slice(0, maxNamed))
     for (const { path, digest } of named) {
       const type = await detectType(store, nameOf(path), digest)
       this.#files.push({ path, digest, size: sizes.get(digest) ?? 0, ...type, uploadedBy })
@@ -192,7 +192,8 @@ const maxBatch = 64
 const maxBatchBytes = 8_388_608
 const maxHeldBytes = 8_388_608
 
-const maxMissing = 1000
+/** How many of its faulty files, or of its missing contents, the refusal of a manifest names. */
+const maxNamed = 1000
 
 /** The media type of a stored content under a name, and its category. */
 export async function detectType(store: BlobStore, name: string, digest: string) {
@@ -215,9 +216,14 @@ const ManifestFile = z.strictObject({ sha256: Digest, size: z.unknown().optional
 // Not as a record, of which zod drops the key `__proto__`. Lazy: the caller stops at too many files.
 function* digestsOf(body: unknown): Generator<{ name: string; digest: string }> {
   const { files } = parseInput(Manifest, body)
+  const faults: Fault[] = []
   for (const [name, file] of Object.entries(files)) {
-    yield { name, digest: parseInput(ManifestFile, file, pointerTo('/files', [name])).sha256 }
+    const { data, error } = ManifestFile.safeParse(file, { error: describeIssue, reportInput: true })
+    if (data) yield { name, digest: data.sha256 }
+    else faults.push(...toFaults(error, pointerTo('/files', [name])))
+    if (faults.length >= maxNamed) break
   }
+  if (faults.length > 0) throw validationFailed(faults)
 }
 
 function isObject(value: unknown): value is object {
