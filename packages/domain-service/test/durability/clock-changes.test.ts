@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
-import { start, www } from '../support/start.ts'
+import { logIn, start, www } from '../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const hour = 3_600_000
@@ -63,12 +63,13 @@ test('a clock that is set back does not hold up the calls that the registrar all
 
 test('a token ends by the clock that is in force', async () => {
   await using service = await start({ env: { TOKEN_TTL: '3000' } })
-  expect((await service.call('GET', '/api/auth/me')).status).toBe(200)
+  const headers = { authorization: `Bearer ${await logIn(service.url, 'admin')}` }
+  expect((await service.call('GET', '/api/auth/me', { headers })).status).toBe(200)
 
   jump(hour)
-  const late = await service.call('GET', '/api/auth/me')
+  const late = await service.call('GET', '/api/auth/me', { headers })
   jump(-2 * hour)
-  const early = await service.call('GET', '/api/auth/me')
+  const early = await service.call('GET', '/api/auth/me', { headers })
 
   expect([late.status, late.body.code, early.status]).toEqual([401, 'token_expired', 200])
 })

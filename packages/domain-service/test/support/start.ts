@@ -136,6 +136,8 @@ export async function start(options: Options = {}): Promise<Service> {
     REGISTRAR_TIMEOUT_MS: options.clock ? '15000' : '120000',
     DRIFT_INTERVAL_S: '0',
     METRICS_TOKEN: 'metrics-token-of-tests',
+    // The services of a test process share sessions, for longer than its tests take on any machine.
+    TOKEN_TTL: '86400',
     ...slowClients,
     // A busy machine must not fail statements of tests.
     ...(databaseUrl && { DATABASE_URL: databaseUrl, DATABASE_TIMEOUT_MS: '150000' }),
@@ -235,7 +237,8 @@ const renameList = (body: { changes?: unknown }) =>
 // The services of a test file have the same users and the same secret.
 const tokens = new Map<string, Promise<string>>()
 
-async function logIn(url: string, username: string): Promise<string> {
+/** A session token that no other test has. */
+export async function logIn(url: string, username: string): Promise<string> {
   const answer = await fetch(`${url}/api/auth/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

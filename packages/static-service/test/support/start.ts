@@ -145,6 +145,8 @@ export async function start(options: Options = {}): Promise<Service> {
     ADMIN_USERNAME: 'admin',
     ADMIN_PASSWORD: password,
     METRICS_TOKEN: 'metrics-token-of-tests',
+    // The services of a test process share sessions, for longer than its tests take on any machine.
+    TOKEN_TTL: '86400',
     // Most tests want deleted contents to leave the disk at once.
     KEEP_HISTORY_DAYS: '0',
     ...slowClients,
