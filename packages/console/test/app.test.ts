@@ -57,6 +57,18 @@ describe('the page', () => {
     for (const { headers } of [whole, head]) expect(headers.get('vary')).toBe('accept-encoding')
   })
 
+  test('says no coding where the page is not modified', async () => {
+    const url = await startConsole()
+    const [, path] = /src="(assets\/[^"]+)"/.exec(await (await fetch(url)).text()) ?? []
+    const { headers } = await fetch(`${url}/${path}`)
+
+    const again = await fetch(`${url}/${path}`, {
+      headers: { 'accept-encoding': 'br', 'if-none-match': headers.get('etag') ?? '', 'cache-control': 'max-age=0' },
+    })
+
+    expect([again.status, again.headers.get('content-encoding')]).toEqual([304, null])
+  })
+
   test('loads the login page and the first list with few requests and bytes', async () => {
     const url = await startConsole()
     const html = await (await fetch(url)).text()
