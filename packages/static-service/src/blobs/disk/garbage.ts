@@ -15,6 +15,7 @@ export class Garbage {
   readonly #removing: BackgroundTask
   #run: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
+  #isClosed = false
 
   constructor({ remove, onError }: GarbageOptions) {
     this.#removing = new BackgroundTask({ run: () => this.#removeFound(remove), onError })
@@ -25,6 +26,7 @@ export class Garbage {
     for (const digest of digests) this.#found.add(digest)
     if (this.#found.size === 0) return
     this.#run = this.#removing.run()
+    if (this.#isClosed) return
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       const postponed = [...this.postponed]
@@ -42,6 +44,7 @@ export class Garbage {
 
   /** Waits for running removals. The next start collects postponed digests. */
   async close(): Promise<void> {
+    this.#isClosed = true
     clearTimeout(this.#timer)
     await this.#removing.close()
   }

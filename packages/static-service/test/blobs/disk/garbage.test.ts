@@ -79,12 +79,14 @@ test('contents that are queued at any moment of a run are removed when it has se
   }
 })
 
-test('nothing is tried again after closing', async () => {
+test.each(['before', 'after'])('nothing is tried again after closing of what was queued %s it', async (when) => {
   const { garbage, removed, repair } = open(() => false)
-  garbage.collect(digests)
+  if (when === 'before') garbage.collect(digests)
 
   await garbage.close()
 
+  if (when === 'after') garbage.collect(digests)
+  await garbage.settle()
   await repair()
   expect(removed).toEqual([])
 })
