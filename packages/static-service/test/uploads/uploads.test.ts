@@ -11,7 +11,7 @@ import { beginPatch, offsetOf, tus, urlOf } from '../support/tus.ts'
 
 // Each of the first four waits ten seconds for the service.
 test.concurrent('a second writer takes over once the first has been silent for ten seconds', async ({ expect }) => {
-  await using service = await start()
+  await using service = await start({ env: { BODY_IDLE_TIMEOUT_MS: '10000' } })
   const { create, patch } = tus(service)
   const bytes = randomBytes(2_000_000)
   const sent = 1_100_000
