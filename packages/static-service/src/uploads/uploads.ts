@@ -58,7 +58,7 @@ export interface Upload extends Omit<SavedBlob, 'tail'> {
   metadata: string
   length: number | null
   outcome: string | null
-  /** 1: the file was passed to the catalog and not rejected, so it may be stored. */
+  /** 1: an attempt that was not rejected passed the file to the catalog, so it may be stored. */
   tried: 0 | 1
   expiresAt: number
 }

@@ -288,3 +288,18 @@ test('a last PATCH whose outcome is unknown can be repeated, and is no conflict 
   const { headers } = await service.call('GET', '/api/files/a')
   expect(repeated.headers.etag).toBe(headers.etag)
 })
+
+test('after an attempt whose outcome is unknown, a refused one does not hide that the first has stored the file', async () => {
+  await using service = await start()
+  const { create, patch } = tus(service)
+  const url = urlOf(await create({ path: 'a', overwrite: 'false' }, 6, { body: 'abc' }))
+  const database = new SqliteSql({ file: join(service.dataDir, 'uploads.sqlite') })
+  await database.run(sql`update uploads set tried = 1`)
+  await database.close()
+
+  const refused = await patch(url, 3, 'def', { headers: { 'if-match': '"other"' } })
+  await service.put('a', 'abcdef') // As if the first attempt were committed only now.
+  const found = await patch(url, 3, 'def')
+
+  expect([refused.status, found.status]).toEqual([412, 204])
+})

@@ -221,7 +221,7 @@ async function publish(exchange: Exchange, writer: UploadWriter) {
   const stored = isStored
     ? { rows: [row], records: await describe([row]) }
     : await storeFiles(request, [{ path, draft }], exchange, conditions).catch(async (error) => {
-        if (error instanceof HttpError) await writer.record({ tried: 0 })
+        if (error instanceof HttpError) await writer.record({ tried })
         throw error
       })
   const { record, etag } = onlyFile(stored)
