@@ -29,7 +29,7 @@ import { measureFirstLoad, showViews } from './views.ts'
 const pictures = process.env.PICTURES ?? mkdtempSync(join(tmpdir(), 'console-pictures-'))
 mkdirSync(pictures, { recursive: true })
 const words = process.argv.slice(2).filter((word) => !word.startsWith('--'))
-const maxBytes = 60 * 1024
+const maxBytes = 66 * 1024
 const maxRequests = 25
 
 installChromium()
