@@ -173,6 +173,8 @@ describe('a server that does not answer', () => {
     await using database = await testDatabase()
     await using _tables = await openPostgres(database.url)
     const pool = new pg.Pool({ connectionString: database.url })
+    // Ended, it closes its connections only in a moment: the server ends them first when the database is dropped.
+    pool.on('error', () => undefined)
     await using _pool = { [Symbol.asyncDispose]: () => pool.end() }
 
     const limit = await runTransaction({ pool, schema, limitMs: 12_345 }, (transaction) =>
