@@ -28,7 +28,7 @@ export async function buildApp(config: Config, log: Logger): Promise<App> {
         await routes.register(compress, { encodings: ['br', 'gzip'], brotliOptions, globalDecompression: false })
         routes.addHook('onSend', async (_request, reply, payload) => {
           reply.header('vary', 'accept-encoding')
-          return reply.statusCode === 304 ? null : payload // Its empty stream would be compressed, and the coding said.
+          return reply.statusCode === 304 ? null : payload // Its empty stream would get a Content-Encoding.
         })
         servePage(routes, page, contentSecurityPolicy(config))
         await serveAssets(routes, page)

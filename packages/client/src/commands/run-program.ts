@@ -7,7 +7,7 @@ import { CommandError, UsageError } from './terminal.ts'
 type Options = NonNullable<ParseArgsConfig['options']>
 
 interface Program<Client, Named extends Options> {
-  /** One line for each command: `  domains show <domain> [--flag]`; angle brackets mark required arguments, square ones others. */
+  /** One line for each command: `  domains show <domain> [--flag]`; angle brackets mark required arguments, square brackets optional ones. */
   usage: string
   /** Default port of the service on this machine. */
   port: number

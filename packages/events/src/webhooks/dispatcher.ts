@@ -30,7 +30,7 @@ export interface WebhookDependencies extends WebhookConfig {
   pollMs?: number
 }
 
-/** Milliseconds between two polls of a replica for webhooks that others have created, and deliver to meanwhile. */
+/** Milliseconds between two polls of an idle replica for webhooks created at others, which deliver meanwhile. */
 const idlePollMs = 10_000
 
 /**
@@ -79,7 +79,7 @@ export class WebhookDispatcher {
     const { store, log, logger, pollMs = 500 } = this.#parts
     if (this.#closing.signal.aborted) return
     this.#timer?.cancel()
-    this.#timer = undefined // Whatever begins while this run looks for it wakes another run.
+    this.#timer = undefined // A webhook or stream that begins from now on starts another run.
     const isFollowed = log.appended.listenerCount('events') > 0
     const webhooks = isFollowed ? undefined : await store.list().catch(() => undefined)
     if (webhooks?.every(({ paused }) => paused)) return

@@ -135,7 +135,7 @@ export class WebhookStore {
   readonly #sql: Sql
   /** Whether other processes change webhooks, too. */
   readonly isShared: boolean
-  /** Called after this process may have created or changed a webhook. */
+  /** Called after each attempt of this process to create or change a webhook. */
   onChange = () => {}
 
   constructor(database: Sql) {

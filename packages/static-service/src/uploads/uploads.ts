@@ -266,7 +266,7 @@ export class UploadWriter implements AsyncDisposable {
   }
 }
 
-/** A user with all its API tokens, or a trust; an earlier user of that name is another one. */
+/** The owner of uploads: the id of a user, also for its API tokens, or of a trust. A later user of that name has another id. */
 export const ownerOf = ({ id, token }: Caller): string => token?.owner ?? id
 
 /** Never while it has a writer: the lifetime may be shorter than a lease. */

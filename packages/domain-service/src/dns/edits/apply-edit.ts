@@ -177,7 +177,7 @@ function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
 function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
   const { present, absent, defaultTtl } = edit
   const requested = new Map(present.map((record, index) => [keyOf(record, zone.domain), { record, index }]))
-  // Here already: conflicts are found by comparing each record with each.
+  // Before conflicts are looked for, which compares each record with each.
   if (requested.size > Math.max(maxRecords, zone.rows.length)) throw tooManyRecords()
   const missing = new Map(
     [...requested].map(([key, { record, index }]) => [
