@@ -1,4 +1,3 @@
-import { isIPv4 } from 'node:net'
 import pino from 'pino'
 import { z } from 'zod'
 import { ratePattern } from './server/rate-limit.ts'
@@ -9,13 +8,6 @@ const Config = z.object({
   PORT: z.coerce.number().int().min(0).max(65_535).default(3003),
   SANDBOX_API_USER: z.string().max(20).default('sandbox'),
   SANDBOX_API_KEY: z.string().max(50).default('sandbox-key-for-development-only'),
-  SANDBOX_ALLOWED_IPS: z
-    .string()
-    .default('127.0.0.1')
-    .transform((text) => text.split(',').map((part) => part.trim()))
-    .refine((list) => list.every((part) => part === '*' || isIPv4(part)), {
-      message: 'must be IPv4 addresses or *, separated by commas',
-    }),
   SANDBOX_RATE: z
     .string()
     .regex(ratePattern, 'must look like 20/minute,700/hour,8000/day, or be off')
@@ -39,7 +31,6 @@ const sandbox = await startSandbox({
   port: config.PORT,
   apiUser: config.SANDBOX_API_USER,
   apiKey: config.SANDBOX_API_KEY,
-  allowedIps: config.SANDBOX_ALLOWED_IPS,
   rate: config.SANDBOX_RATE,
   ...(config.SANDBOX_FILE ? { file: config.SANDBOX_FILE } : {}),
   delayMs: config.SANDBOX_DELAY_MS,

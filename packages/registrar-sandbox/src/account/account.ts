@@ -1,23 +1,18 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { Domain, DomainSketch, type HostSketch } from './domain.ts'
+import { Domain, DomainSketch } from './domain.ts'
 import { makeSamples } from './samples.ts'
 
 const year = 365 * 86_400_000
 
-/** The whole account, as stored in a file. */
-const State = z.strictObject({
+/** The whole account, as stored in a file. Files of earlier versions have further fields. */
+const State = z.object({
   version: z.literal(1),
-  owner: z.string(),
   nextHostId: z.int().positive(),
   nextDomainId: z.int().positive(),
   domains: z.array(Domain),
 })
 type State = z.output<typeof State>
-
-/** Fields that can be changed in the panel. */
-const Edit = DomainSketch.partial().omit({ name: true, id: true })
-export type Edit = z.input<typeof Edit>
 
 export interface AccountOptions {
   owner: string
@@ -31,23 +26,21 @@ export interface AccountOptions {
 /** The domains of one customer, without the rules of the API. */
 export class Account {
   readonly #state: State
-  readonly #now: () => number
-  readonly #file: string | undefined
+  readonly #options: AccountOptions
   #saved: Promise<void> = Promise.resolve()
 
-  private constructor(state: State, { now, file }: Pick<AccountOptions, 'now' | 'file'>) {
+  private constructor(state: State, options: AccountOptions) {
     this.#state = state
-    this.#now = now
-    this.#file = file
+    this.#options = options
   }
 
   /** @throws {Error} if the file is invalid. */
   static async open(options: AccountOptions): Promise<Account> {
-    const { owner, now, file, domains = makeSamples(now()) } = options
+    const { now, file, domains = makeSamples(now()) } = options
     const stored = file === undefined ? undefined : await readState(file)
     if (stored) return new Account(stored, options)
     const ids = { nextHostId: 100_001, nextDomainId: 2_000_001 }
-    const account = new Account({ version: 1, owner, ...ids, domains: [] }, options)
+    const account = new Account({ version: 1, ...ids, domains: [] }, options)
     for (const domain of domains) account.add(domain)
     await account.save()
     return account
@@ -70,15 +63,16 @@ export class Account {
 
   /** Adds a domain, or replaces the one of that name. Registered now for a year unless given. */
   add(sketch: DomainSketch): void {
-    const parsed = DomainSketch.parse(sketch)
-    this.remove(parsed.name)
+    const { owner, now } = this.#options
+    const { hosts, ...domain } = DomainSketch.parse(sketch)
+    this.remove(domain.name)
     this.#state.domains.push({
-      ...parsed,
-      id: parsed.id ?? this.#state.nextDomainId++,
-      owner: parsed.owner ?? this.#state.owner,
-      created: parsed.created ?? dayOf(this.#now()),
-      expires: parsed.expires ?? dayOf(this.#now() + year),
-      hosts: this.#identify(parsed.hosts),
+      ...domain,
+      id: domain.id ?? this.#state.nextDomainId++,
+      owner: domain.owner ?? owner,
+      created: domain.created ?? dayOf(now()),
+      expires: domain.expires ?? dayOf(now() + year),
+      hosts: hosts.map(({ hostId = this.nextHostId(), ...host }) => ({ hostId, ...host })),
     })
   }
 
@@ -88,12 +82,8 @@ export class Account {
   }
 
   /** Changes a domain as in the panel, unchecked. Throws if there is none. */
-  edit(name: string, edit: Edit): void {
-    const { hosts, ...rest } = Edit.parse(edit)
-    // Only given fields: the schema's defaults would reset the others.
-    const given = Object.fromEntries(Object.entries(rest).filter(([key]) => key in edit))
-    const domain = Object.assign(this.get(name), given)
-    if (edit.hosts) domain.hosts = this.#identify(hosts ?? [])
+  edit(name: string, edit: Partial<DomainSketch>): void {
+    this.add({ ...this.get(name), ...edit })
   }
 
   nextHostId(): number {
@@ -102,12 +92,13 @@ export class Account {
 
   /** The same domains in memory, for a command that must not change the account. */
   copy(): Account {
-    return new Account(structuredClone(this.#state), { now: this.#now })
+    const { owner, now } = this.#options
+    return new Account(structuredClone(this.#state), { owner, now })
   }
 
   /** Resolves when the present state is in the file, if there is one. Saves run in order. */
   save(): Promise<void> {
-    const file = this.#file
+    const { file } = this.#options
     if (file === undefined) return this.#saved
     const text = JSON.stringify(this.#state, null, 2)
     const write = async () => {
@@ -116,10 +107,6 @@ export class Account {
     }
     this.#saved = this.#saved.then(write, write)
     return this.#saved
-  }
-
-  #identify(hosts: z.output<typeof HostSketch>[]): Domain['hosts'] {
-    return hosts.map(({ hostId = this.nextHostId(), ...host }) => ({ hostId, ...host }))
   }
 }
 

@@ -7,7 +7,7 @@ const freeServers = [1, 2, 3, 4, 5].map((number) => `freedns${number}.registrar-
 
 const Day = z.iso.date()
 
-/** One row of a zone. Files of earlier versions have further fields. */
+/** One row of a zone. */
 export const Host = z.object({
   hostId: z.int().positive(),
   name: z.string(),
@@ -18,8 +18,8 @@ export const Host = z.object({
   isDdns: z.boolean().default(false),
 })
 
-/** A domain of the account. `dns` says whose name servers it uses. */
-export const Domain = z.strictObject({
+/** A domain of the account. `dns` says whose name servers it uses. Files of earlier versions have further fields. */
+export const Domain = z.object({
   id: z.int().positive(),
   name: z.string().toLowerCase(),
   owner: z.string(),
@@ -37,7 +37,6 @@ export const Domain = z.strictObject({
   whenElsewhere: z.enum(['error', 'stale']).default('error'),
   emailType: z.enum(emailTypes).default('NONE'),
   hosts: z.array(Host).default([]),
-  forwards: z.array(z.strictObject({ mailbox: z.string(), to: z.string() })).default([]),
 })
 
 /** A row as entered in the panel, unchecked. */

@@ -94,15 +94,10 @@ const observatory = `
   _sip._tcp SRV 1800 10 5 5060 sip.home-observatory.net.
   @ A 1800 192.0.2.199`
 
-const forwards = [
-  { mailbox: 'hello', to: 'nora@mail.example' },
-  { mailbox: 'orders', to: 'kitchen@mail.example' },
-]
-
 const special = [
   // One of each email type.
   sample('alder-and-finch.com', [1810, 206], shop, { autoRenew: true, emailType: 'MX' }),
-  sample('copperkettle.net', [720, 375], forwarded, { emailType: 'FWD', forwards }),
+  sample('copperkettle.net', [720, 375], forwarded, { emailType: 'FWD' }),
   sample('quietharbour.org', [12, 353], parked),
   sample('brightledger.io', [1100, 730], workspace, {
     autoRenew: true,

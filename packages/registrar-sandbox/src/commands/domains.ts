@@ -1,12 +1,12 @@
 import type { Account } from '../account/account.ts'
 import { type Domain, serversOf, usesOurDns } from '../account/domain.ts'
+import { replaceZone } from '../account/zone.ts'
 import * as errors from '../protocol/answer.ts'
 import { type Attributes, type Element, element, leaves } from '../protocol/answer.ts'
 import { isOfType, readListQuery, sortDomains } from '../protocol/list-query.ts'
 import type { Params } from '../protocol/parameters.ts'
-import { infoResult, listResult, nameserver, premiumDns, unknownInfo, writeDay } from '../protocol/results.ts'
+import * as results from '../protocol/results.ts'
 
-const maxChecked = 50
 const yearlyPrice = 12.98
 const roles = ['Registrant', 'Tech', 'Admin', 'AuxBilling']
 const firstOrder = 600_001
@@ -19,21 +19,19 @@ export interface Context {
 }
 
 /** Commands by their names without `namecheap.`: parameters in, the result out; a refusal is thrown. */
-export type Commands = Record<string, (params: Params, context: Context) => Element[]>
+type Commands = Record<string, (params: Params, context: Context) => Element[]>
 
 /** The domain named by DomainName; throws the refusal for a domain that is not in this account. */
-export function findNamed(
-  { account }: Context,
-  params: Params,
-  unknown: (name: string) => Error = () => errors.domainNotFound(),
-): Domain {
+function findNamed({ account }: Context, params: Params, unknown: () => Error = errors.domainNotFound): Domain {
   const name = params.require('DomainName', errors.domainMissing)
   const domain = account.find(name)
-  if (!domain) throw unknown(name)
+  if (!domain) throw unknown()
   return domain
 }
 
-export const domainCommands: Commands = {
+const { unknownZone } = results
+
+export const commands: Commands = {
   // Without FreeDNS domains, which are not registered in this account.
   'domains.getList'(params, { account, now }) {
     const { listType, searchTerm = '', sortBy, page, pageSize: size } = readListQuery(params)
@@ -43,19 +41,7 @@ export const domainCommands: Commands = {
       .map((domain) => describeListed(domain, now()))
       .filter((each) => isOfType(each, listType, now()))
     const shown = sortDomains(found, sortBy).slice((page - 1) * size, page * size)
-    return listResult(shown, { total: found.length, page, size })
-  },
-
-  // A name is available unless it is in this account or `example.…`.
-  'domains.check'(params, { account }) {
-    const names = params.require('DomainList').toLowerCase().split(',')
-    if (names.length > maxChecked) throw errors.parameterInvalid('DomainList', 'more than 50 names')
-    return names.map((name) => {
-      const domain = name.trim()
-      const isTaken = account.find(domain) !== undefined || domain.startsWith('example.')
-      const attributes = { Domain: domain, Available: !isTaken, ErrorNo: 0, Description: '' }
-      return element('DomainCheckResult', { ...attributes, IsPremiumName: false, ...noPrices })
-    })
+    return results.listResult(shown, { total: found.length, page, size })
   },
 
   // A few suffixes.
@@ -65,19 +51,8 @@ export const domainCommands: Commands = {
     return [element('Tlds', {}, suffixes.map(describe))]
   },
 
-  'users.getBalances': () => [
-    element('UserGetBalancesResult', {
-      Currency: 'USD',
-      AvailableBalance: '84.20',
-      AccountBalance: '84.20',
-      EarnedAmount: '0.00',
-      WithdrawableAmount: '0.00',
-      FundsRequiredForAutoRenew: '12.98',
-    }),
-  ],
-
   'domains.getInfo'(params, context) {
-    const domain = findNamed(context, params, unknownInfo)
+    const domain = findNamed(context, params, results.unknownInfo)
     const isForeign = domain.dns === 'free'
     const attributes = {
       Status: isForeign ? undefined : readStatus(domain, context.now()),
@@ -88,13 +63,13 @@ export const domainCommands: Commands = {
       IsPremium: domain.isPremium,
     }
     const dates = {
-      CreatedDate: writeDay(domain.created),
-      ...(isForeign ? {} : { ExpiredDate: writeDay(domain.expires) }),
+      CreatedDate: results.writeDay(domain.created),
+      ...(isForeign ? {} : { ExpiredDate: results.writeDay(domain.expires) }),
     }
-    return infoResult(attributes, dates, [
+    return results.infoResult(attributes, dates, [
       describePrivacy(domain),
-      domain.dns === 'premium' ? subscriptionOf(domain) : premiumDns(),
-      element('DnsDetails', describeDns(domain), serversOf(domain).map(nameserver)),
+      results.premiumDns,
+      element('DnsDetails', describeDns(domain), serversOf(domain).map(results.nameserver)),
       describeRights(domain),
     ])
   },
@@ -137,14 +112,52 @@ export const domainCommands: Commands = {
       TransactionID: firstOrder + 2 * domain.id,
       ChargedAmount: (years * yearlyPrice).toFixed(4),
     }
-    const details = { ExpiredDate: `${writeDay(domain.expires)} 12:00:00 AM`, NumYears: 0 }
+    const details = { ExpiredDate: `${results.writeDay(domain.expires)} 12:00:00 AM`, NumYears: 0 }
     const content = [element('DomainDetails', {}, leaves(details))]
     return [element('DomainRenewResult', attributes, content)]
   },
+
+  'domains.dns.getHosts'(params, { account }) {
+    const domain = findZone(account, params, unknownZone.getHosts)
+    if (domain.whenElsewhere === 'error') checkManaged(domain)
+    const { name: Domain, emailType: EmailType, hosts } = domain
+    const attributes = { Domain, EmailType, IsUsingOurDNS: usesOurDns(domain) }
+    return results.hostsResult(attributes, hosts)
+  },
+
+  'domains.dns.setHosts'(params, { account, keepsMxPref }) {
+    const domain = findZone(account, params, unknownZone.setHosts)
+    if (domain.isLocked || !(domain.rights === 'all' || domain.rights.includes('hosts')))
+      throw errors.domainNotEditable()
+    checkManaged(domain)
+    Object.assign(domain, replaceZone(domain, params, { nextId: () => account.nextHostId(), keepsMxPref }))
+    return results.setHostsResult(domain.name)
+  },
+
+  // The registrar's getList does not find FreeDNS domains.
+  'domains.dns.getList'(params, { account }) {
+    const domain = findZone(account, params, unknownZone.getList)
+    if (domain.dns === 'free') throw unknownZone.getList(domain.name)
+    const flags = { IsUsingOurDNS: usesOurDns(domain), IsPremiumDNS: domain.dns === 'premium' }
+    return results.nameserversResult({ Domain: domain.name, ...flags }, serversOf(domain))
+  },
 }
 
-const subscriptionOf = ({ id, created, expires }: Domain) =>
-  premiumDns(id + 700_000, `${created}T00:00:00`, `${expires}T00:00:00`)
+// A wrong split into SLD and TLD finds nothing; only FreeDNS zones have dots in the SLD.
+function findZone(account: Account, params: Params, unknown: (name: string) => Error): Domain {
+  const sld = params.require('SLD', errors.domainMissing).toLowerCase()
+  const tld = params.require('TLD', errors.domainMissing).toLowerCase()
+  const domain = account.find(`${sld}.${tld}`)
+  const isSplitRight = domain?.dns === 'free' || !sld.includes('.')
+  if (domain && isSplitRight) return domain
+  throw unknown(`${sld}.${tld}`)
+}
+
+function checkManaged(domain: Domain): void {
+  if (usesOurDns(domain)) return
+  const words = 'This domain does not use our DNS servers, so the command is not possible'
+  throw new errors.ErrorResponse('2030288', words)
+}
 
 function readStatus(domain: Domain, now: number): string {
   if (isExpired(domain, now)) return 'Expired'
@@ -156,7 +169,7 @@ function describePrivacy(domain: Domain): Element {
     return element('Whoisguard', { Enabled: 'NotAlloted' }, leaves({ ID: 0 }))
   }
   return element('Whoisguard', { Enabled: domain.whoisGuard === 'ENABLED' ? 'True' : 'False' }, [
-    ...leaves({ ID: domain.id + 500_000, ExpiredDate: writeDay(domain.expires) }),
+    ...leaves({ ID: domain.id + 500_000, ExpiredDate: results.writeDay(domain.expires) }),
     element('EmailDetails', {
       WhoisGuardEmail: `contact-${domain.id}@privacy.example`,
       ForwardedTo: `${domain.owner}@mail.example`,
@@ -183,9 +196,6 @@ function describeRights({ dns, isOwner, rights }: Domain): Element {
   const content = named.map((right) => element('Rights', { Type: right }, 'OK'))
   return element('Modificationrights', { All: isAll }, content)
 }
-
-const prices = ['Registration', 'Renewal', 'Restore', 'Transfer'].map((each) => `Premium${each}Price`)
-const noPrices = Object.fromEntries([...prices, 'IcannFee', 'EapFee'].map((name) => [name, 0]))
 
 const isExpired = ({ expires }: Domain, now: number) => expires < new Date(now).toISOString().slice(0, 10)
 

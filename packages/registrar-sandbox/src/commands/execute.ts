@@ -1,19 +1,17 @@
 import { isIPv4 } from 'node:net'
 import * as errors from '../protocol/answer.ts'
 import type { Params } from '../protocol/parameters.ts'
-import { dnsCommands } from './dns.ts'
-import { type Commands, type Context, domainCommands } from './domains.ts'
+import { type Context, commands } from './domains.ts'
 
-/** Credentials, and the addresses that may call; `*` allows any. */
-export interface Access {
+interface Access {
   apiUser: string
   apiKey: string
-  allowedIps: string[]
 }
 
-export type Answer = errors.Element[] | errors.ErrorResponse
+/** The only whitelisted address. The real peer address is ignored. */
+const allowedIp = '127.0.0.1'
 
-const commands: Commands = { ...domainCommands, ...dnsCommands }
+export type Answer = errors.Element[] | errors.ErrorResponse
 
 /** As the registrar spells them, by their lower-cased names. */
 const names = new Map(Object.keys(commands).map((name) => [`namecheap.${name}`.toLowerCase(), name]))
@@ -37,7 +35,7 @@ export function render({ command: requested }: Params, answer: Answer, now: numb
   return errors.renderAnswer(envelope, answer)
 }
 
-function authenticate(params: Params, { apiUser, apiKey, allowedIps }: Access): void {
+function authenticate(params: Params, { apiUser, apiKey }: Access): void {
   const { accessRefused, keyRefused } = errors
   const missing = (number: string) => (name: string) => accessRefused(number, `Parameter ${name} is missing`)
   const isUser = (name: string) => name.toLowerCase() === apiUser.toLowerCase()
@@ -49,6 +47,5 @@ function authenticate(params: Params, { apiUser, apiKey, allowedIps }: Access): 
   if (!isIPv4(ip)) throw accessRefused('1011105', 'Parameter ClientIp is not an IPv4')
   if (!isUser(user) || key !== apiKey) throw keyRefused()
   if (!isUser(name)) throw accessRefused('1019103', 'The UserName is not available')
-  if (!allowedIps.includes(ip) && !allowedIps.includes('*'))
-    throw accessRefused('1011150', `Invalid request IP: ${ip.slice(0, 45)}`)
+  if (ip !== allowedIp) throw accessRefused('1011150', `Invalid request IP: ${ip}`)
 }

@@ -27,11 +27,11 @@ export class Params {
     return value
   }
 
-  /** The numbers n, ascending, of the parameters `<prefix>n` with any of the prefixes. */
-  indexes(prefixes: string[]): number[] {
+  /** The numbers of the rows of setHosts, ascending. */
+  get rowNumbers(): number[] {
     const found = [...this.#values.keys()].flatMap((name) => {
-      const [, prefix = '', number] = /^([a-z]+)([1-9]\d{0,4})$/.exec(name) ?? []
-      return prefixes.some((each) => each.toLowerCase() === prefix) ? Number(number) : []
+      const [, number] = /^(?:hostname|recordtype|address|mxpref|ttl)([1-9]\d{0,4})$/.exec(name) ?? []
+      return number ? Number(number) : []
     })
     return [...new Set(found)].sort((a, b) => a - b)
   }
@@ -61,8 +61,6 @@ export class Params {
   }
 }
 
-const fields = ['HostName', 'RecordType', 'Address', 'MXPref', 'TTL']
-
 /** One record as sent. `number` is that of `HostName1`, `HostName2`, … */
 export interface Submitted {
   number: number
@@ -74,7 +72,7 @@ export interface Submitted {
 }
 
 export function readSubmitted(params: Params): Submitted[] {
-  return params.indexes(fields).map((number) => ({
+  return params.rowNumbers.map((number) => ({
     number,
     name: readName(params, number),
     type: params.require(`RecordType${number}`).toUpperCase(),

@@ -125,13 +125,9 @@ export const infoResult = (attributes: Attributes, details: Record<string, strin
 ]
 
 const never = '0001-01-01T00:00:00'
+const noSubscription = { SubscriptionId: -1, CreatedDate: never, ExpirationDate: never, IsActive: false }
 
-/** The subscription to PremiumDNS; by default none. */
-export const premiumDns = (SubscriptionId = -1, CreatedDate = never, ExpirationDate = never) => {
-  const isActive = SubscriptionId !== -1
-  const subscription = { UseAutoRenew: false, SubscriptionId, CreatedDate, ExpirationDate, IsActive: isActive }
-  return element('PremiumDnsSubscription', {}, leaves(subscription))
-}
+export const premiumDns = element('PremiumDnsSubscription', {}, leaves({ UseAutoRenew: false, ...noSubscription }))
 
 export const nameserver = (name: string) => element('Nameserver', {}, name)
 
@@ -140,7 +136,7 @@ export const unknownInfo = () =>
   new ErrorResponse('2030166', 'Domain is invalid', {
     skeleton: infoResult({ ID: 0, IsOwner: false, IsPremium: false }, {}, [
       element('Whoisguard', {}, leaves({ ID: 0 })),
-      premiumDns(),
+      premiumDns,
       element('DnsDetails', { IsUsingOurDNS: false, HostCount: 0, DynamicDNSStatus: false, IsFailover: false }),
       element('Modificationrights'),
     ]),

@@ -71,7 +71,7 @@ export const Fault = z.discriminatedUnion('kind', [
   // The valid answer to another command.
   fault('wrong_command', {
     execute: executed,
-    answer: z.string().default('namecheap.users.getBalances'),
+    answer: z.string().default('namecheap.domains.getTldList'),
   }),
   // getHosts shows the zone as it was before its last setHosts.
   fault('outdated', {}),

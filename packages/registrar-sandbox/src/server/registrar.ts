@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Account, type AccountOptions, type Edit } from '../account/account.ts'
+import { Account, type AccountOptions } from '../account/account.ts'
 import type { Domain, DomainSketch, HostSketch } from '../account/domain.ts'
 import { type Answer, execute, render } from '../commands/execute.ts'
 import { ErrorResponse, parameterInvalid } from '../protocol/answer.ts'
@@ -26,8 +26,6 @@ export interface Call {
 export interface RegistrarOptions extends Partial<Omit<AccountOptions, 'owner'>> {
   apiUser: string
   apiKey: string
-  /** Accepted values of the parameter ClientIp; `*` accepts any. The real peer address is ignored. */
-  allowedIps?: string[]
   /** `off`, or limits such as the default, `20/minute,700/hour,8000/day`. */
   rate?: string
   /** An MX sent again with another preference keeps the old one. */
@@ -37,7 +35,6 @@ export interface RegistrarOptions extends Partial<Omit<AccountOptions, 'owner'>>
 }
 
 const complete = (options: RegistrarOptions) => ({
-  allowedIps: ['127.0.0.1'],
   rate: '20/minute,700/hour,8000/day',
   keepsMxPref: false,
   delayMs: 0,
@@ -102,7 +99,7 @@ export class Registrar {
   }
 
   /** Changes a domain as in the panel, unchecked and without a call. */
-  setZone(name: string, edit: Edit): Promise<void> {
+  setZone(name: string, edit: Partial<DomainSketch>): Promise<void> {
     this.#account.edit(name, edit)
     return this.#account.save()
   }

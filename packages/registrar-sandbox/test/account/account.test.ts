@@ -14,6 +14,8 @@ test('writes survive a restart', async () => {
   await first.sandbox.removeDomain('farwood.dev')
   const before = first.sandbox.zone(name)
   await first.sandbox.close()
+  // As a file of an earlier version.
+  await writeFile(file, JSON.stringify({ ...JSON.parse(await readFile(file, 'utf8')), owner: 'tester' }))
 
   await using second = await start({ file })
 

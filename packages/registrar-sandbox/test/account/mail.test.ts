@@ -84,52 +84,6 @@ test('an MXE row comes back under the name of the domain, with its title, and is
   expect(second).toEqual(first)
 })
 
-test('forwards are replaced entirely and do not change the email type', async () => {
-  await using registrar = await own({ forwards: [{ mailbox: 'old', to: 'x@mail.example' }] })
-
-  const written = await registrar.call('domains.dns.setEmailForwarding', {
-    DomainName: name,
-    MailBox1: 'Info',
-    ForwardTo1: 'a@mail.example',
-    MailBox2: 'sales',
-    ForwardTo2: 'b@mail.example',
-  })
-
-  const answer = await registrar.call('domains.dns.getEmailForwarding', { DomainName: name })
-  const forwards = answer.list('Forward').map((one) => [one['@mailbox'], one['@ForwardTo']])
-  expect(written.first('DomainDNSSetEmailForwardingResult')['@IsSuccess']).toBe('true')
-  expect(forwards).toEqual([
-    ['info', 'a@mail.example'],
-    ['sales', 'b@mail.example'],
-  ])
-  expect(registrar.sandbox.zone(name).emailType).toBe('NONE')
-})
-
-test('custom name servers hide the zone and the default ones restore it', async () => {
-  await using registrar = await own({ hosts: [{ name: '@', type: 'A', address: '192.0.2.1' }] })
-  const zone = { SLD: 'post-office', TLD: 'com' }
-  const Nameservers = 'ns1.b.example,NS2.b.example.'
-  const read = async () => {
-    const answer = await registrar.call('domains.dns.getList', zone)
-    return [
-      answer.first('DomainDNSGetListResult')['@IsUsingOurDNS'],
-      ...answer.list('Nameserver').map(({ text }) => text),
-    ]
-  }
-
-  const set = await registrar.call('domains.dns.setCustom', { ...zone, Nameservers })
-  const away = await read()
-  const hidden = await registrar.call('domains.dns.getHosts', zone)
-  await registrar.call('domains.dns.setDefault', zone)
-  const back = await read()
-
-  expect(set.first('DomainDNSSetCustomResult')['@Updated']).toBe('true')
-  expect(away).toEqual(['false', 'ns1.b.example', 'ns2.b.example'])
-  expect(hidden.errors[0]?.[0]).toBe('2030288')
-  expect(back).toEqual(['true', 'dns1.registrar-servers.com', 'dns2.registrar-servers.com'])
-  expect(await registrar.getHosts(name)).toHaveLength(1)
-})
-
 test('a domain on other name servers can answer with its old rows', async () => {
   await using registrar = await start()
 

@@ -72,8 +72,8 @@ if (names.length > 0) {
 test('every answer is UTF-8 XML in CRLF lines with nothing after the last tag', async () => {
   await using registrar = await start()
 
-  const good = await registrar.send({ Command: 'namecheap.users.getBalances' })
-  const bad = await registrar.send({ Command: 'namecheap.users.getBalances', ApiKey: 'wrong' })
+  const good = await registrar.send({ Command: 'namecheap.domains.getTldList' })
+  const bad = await registrar.send({ Command: 'namecheap.domains.getTldList', ApiKey: 'wrong' })
 
   for (const answer of [good, bad]) {
     expect(answer).toMatchObject({ status: 200, type: 'text/xml; charset=utf-8' })

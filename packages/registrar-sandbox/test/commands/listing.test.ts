@@ -151,27 +151,3 @@ test('a shared domain lists the granted rights', async () => {
   expect(rights).toContainEqual(['dns', 'OK'])
   expect(rights).not.toContainEqual(['hosts', 'OK'])
 })
-
-test('check tells taken names from available ones', async () => {
-  await using registrar = await start()
-
-  const answer = await registrar.call('domains.check', {
-    DomainList: 'farwood.dev, unheard-of.com',
-  })
-
-  const results = answer.list('DomainCheckResult')
-  expect(results.map((one) => [one['@Domain'], one['@Available']])).toEqual([
-    ['farwood.dev', 'false'],
-    ['unheard-of.com', 'true'],
-  ])
-})
-
-test('balances and suffixes are available', async () => {
-  await using registrar = await start()
-
-  const balances = await registrar.call('users.getBalances')
-  const tlds = await registrar.call('domains.getTldList')
-
-  expect(balances.first('UserGetBalancesResult')).toMatchObject({ '@Currency': 'USD' })
-  expect(tlds.list('Tld').map((tld) => tld['@Name'])).toEqual(expect.arrayContaining(['com', 'co.uk']))
-})

@@ -6,7 +6,7 @@ const whole = {
   ApiKey: access.apiKey,
   UserName: access.apiUser,
   ClientIp: '127.0.0.1',
-  Command: 'namecheap.users.getBalances',
+  Command: 'namecheap.domains.getTldList',
 }
 
 test.each([
@@ -34,23 +34,11 @@ test.each([
   })
 })
 
-test('an allowed address is accepted, and any address with *', async () => {
-  await using strict = await start({ allowedIps: ['192.0.2.7'] })
-  await using open = await start({ allowedIps: ['*'] })
-
-  const answers = await Promise.all([
-    strict.call('users.getBalances', { ClientIp: '192.0.2.7' }),
-    open.call('users.getBalances', { ClientIp: '203.0.113.50' }),
-  ])
-
-  expect(answers.map(({ status }) => status)).toEqual(['OK', 'OK'])
-})
-
 test.each([
   ['domains.nothing', {}, '1011104'],
+  ['domains.getRegistrarLock', { DomainName: 'not-ours.com' }, '2019166'],
   ['domains.getInfo', {}, '2010166'],
   ['domains.getInfo', { DomainName: 'not-ours.com' }, '2030166'],
-  ['domains.check', {}, '2010288'],
   ['domains.dns.getHosts', { SLD: 'quietharbour' }, '2010166'],
   ['domains.dns.getHosts', { TLD: 'org' }, '2010166'],
   ['domains.dns.getHosts', { SLD: 'not-ours', TLD: 'com' }, '2019166'],
@@ -63,11 +51,6 @@ test.each([
   ['domains.dns.setHosts', { SLD: 'farwood', TLD: 'dev' }, '2030288'],
   ['domains.dns.setHosts', { SLD: 'shared-orchard', TLD: 'com' }, '2030166'],
   ['domains.dns.setHosts', { SLD: 'locked-vault', TLD: 'com' }, '2030166'],
-  ['domains.dns.setCustom', { SLD: 'quietharbour', TLD: 'org' }, '2010288'],
-  ['domains.dns.setCustom', { SLD: 'quietharbour', TLD: 'org', Nameservers: 'a.com' }, '2011288'],
-  ['domains.dns.setDefault', { SLD: 'shared-orchard', TLD: 'com' }, '2030166'],
-  ['domains.dns.getEmailForwarding', { DomainName: 'not-ours.com' }, '2019166'],
-  ['domains.dns.setEmailForwarding', { DomainName: 'farwood.dev' }, '2030288'],
 ])('%s with %o is refused with the number %s', async (command, params, number) => {
   await using registrar = await start()
 

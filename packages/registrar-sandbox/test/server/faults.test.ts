@@ -122,7 +122,7 @@ test.each([
   [{ kind: 'error', number: 3050900, message: 'a < b', execute: true }, /"3050900">a &lt; b</],
   [{ kind: 'empty' }, /^$/],
   [{ kind: 'no_close' }, /<\/ExecutionTime>\r\n$/],
-  [{ kind: 'wrong_command' }, /<RequestedCommand>namecheap.users.getbalances</],
+  [{ kind: 'wrong_command' }, /<RequestedCommand>namecheap.domains.gettldlist</],
   [{ kind: 'wrong_command', answer: 'namecheap.domains.dns.getHosts' }, /EmailType="NONE"/],
   [{ kind: 'status_error_without_errors' }, /Status="ERROR"[\s\S]*<Errors \/>[\s\S]*IsSuccess="true"/],
   [{ kind: 'doctype' }, /<!DOCTYPE ApiResponse \[<!ENTITY who[\s\S]*<Server>&who;</],
