@@ -8,8 +8,10 @@ import type {
   preHandlerHookHandler,
   RouteOptions,
 } from 'fastify'
+import type { ApiTokens } from './api-tokens/api-tokens.ts'
 import * as errors from './errors.ts'
-import { type Caller, Role, requireRights } from './rights.ts'
+import { type Caller, hasExpired, Role, requireRights } from './rights.ts'
+import type { SessionTokens } from './sessions/session-tokens.ts'
 
 /** Of requests whose body had not arrived when they were admitted: authenticates their sender again. */
 const arriving = new WeakMap<FastifyRequest, () => Promise<Caller>>()
@@ -46,16 +48,10 @@ export function requireLogin(caller: Caller): Caller {
 
 type Sender = Pick<FastifyRequest, 'headers' | 'ip'>
 
-/** The caller that a request's credentials identify. @throws {HttpError} 401 */
-export type Authenticate = (request: Sender, options?: Verification) => Promise<Caller>
-
-export interface Verification {
-  /** Whether the token may have expired since it was verified before. */
-  mayHaveExpired?: boolean
-}
+type Authentication = ReturnType<typeof createAuthenticate>
 
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
-export function enforceAccess(app: FastifyInstance, authenticate: Authenticate): void {
+export function enforceAccess(app: FastifyInstance, { authenticate, identify }: Authentication): void {
   app.decorateRequest('caller', { getter: caller })
   const always = [errors.tokenMissing(), errors.tokenExpired()]
   app.addHook('onRoute', (route) => {
@@ -82,7 +78,7 @@ export function enforceAccess(app: FastifyInstance, authenticate: Authenticate):
     requireRights(caller, needed, request)
     if (needed.needsLogin) requireLogin(caller)
     request.principal = caller
-    if (!request.raw.complete) arriving.set(request, () => authenticate(request, { mayHaveExpired: true }))
+    if (!request.raw.complete) arriving.set(request, () => identify(request))
   }
 }
 
@@ -91,18 +87,18 @@ const readmitArrived: preHandlerHookHandler = (request, _reply, done) => {
   readmit(request).then(() => done(), done)
 }
 
-/** Where callers are found by their tokens. @throws {HttpError} 401 */
-interface Tokens {
-  /** What API tokens begin with. */
-  prefix: string
-  apiTokens: { verify(token: string, address: string, options?: Verification): Promise<Caller> }
-  sessions: { verify(token: string, options?: Verification): Promise<Caller> }
-}
-
-export function createAuthenticate({ prefix, apiTokens, sessions }: Tokens) {
-  const authenticate: Authenticate = async ({ headers, ip }, options) => {
+/** `prefix`: what API tokens begin with. */
+export function createAuthenticate(prefix: string, apiTokens: ApiTokens, sessions: SessionTokens, now: () => number) {
+  /** The caller that a request's credentials identify, even if they have expired. @throws {HttpError} 401 */
+  const identify = async ({ headers, ip }: Sender): Promise<Caller> => {
     const token = readCredential(headers)
-    return token.startsWith(prefix) ? apiTokens.verify(token, ip, options) : sessions.verify(token, options)
+    return token.startsWith(prefix) ? apiTokens.verify(token, ip) : sessions.verify(token)
+  }
+  /** The caller that a request's credentials identify. @throws {HttpError} 401 */
+  const authenticate = async (sender: Sender): Promise<Caller> => {
+    const caller = await identify(sender)
+    if (hasExpired(caller, now())) throw errors.tokenExpired()
+    return caller
   }
   /**
    * The caller of a request outside the app's routes, or of a long response, if it may read without record limits.
@@ -120,7 +116,7 @@ export function createAuthenticate({ prefix, apiTokens, sessions }: Tokens) {
       throw error
     }
   }
-  return { authenticate, findReader }
+  return { identify, authenticate, findReader }
 }
 
 /**

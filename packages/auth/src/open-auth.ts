@@ -65,7 +65,7 @@ export async function openAuth(config: AuthConfig, dependencies: AuthDependencie
     oneTime,
     sessions,
     limit,
-    ...createAuthenticate({ prefix, apiTokens, sessions }),
+    ...createAuthenticate(prefix, apiTokens, sessions, now),
     hashes: createHashQueue(),
     /** Verifies a password against a PHC string. */
     verify: verifyPassword,

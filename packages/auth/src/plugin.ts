@@ -19,7 +19,7 @@ export const auth = fastifyPlugin(
   async (app: FastifyInstance, opened: Auth) => {
     await app.register(jwt, opened.sessions.jwtOptions)
     opened.sessions.use(app.jwt)
-    enforceAccess(app, opened.authenticate)
+    enforceAccess(app, opened)
     await app.register(async (scope: App) => {
       scope.addHook('onRoute', ({ schema }) => {
         if (schema) schema.tags = ['auth']

@@ -51,6 +51,8 @@ export interface Caller extends Rights {
   token?: { id: string; name: string; owner: string; mayReplace?: boolean }
 }
 
+export const hasExpired = ({ expiresAt }: Caller, now: number) => expiresAt !== undefined && expiresAt.getTime() <= now
+
 interface Account extends Limits {
   username: string
   role: Role

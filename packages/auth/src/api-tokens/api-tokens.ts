@@ -1,13 +1,13 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { name, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import type { Verification } from '../access-control.ts'
 import * as errors from '../errors.ts'
 import { isInNetworks, Network, RecordLimit, wantedLimits } from '../limits.ts'
 import {
   type Caller,
   callerOfUser,
   findExcess,
+  hasExpired,
   hasRole,
   intersectRights,
   limitsOf,
@@ -106,11 +106,11 @@ export class ApiTokens {
   }
 
   /**
-   * The caller that a token identifies, with at most the present rights of its owner. For an `address` outside its
-   * networks a token is like an unknown one.
+   * The caller that a token identifies, even if it has expired, with at most the present rights of its owner. For an
+   * `address` outside its networks a token is like an unknown one.
    * @throws {HttpError} 401
    */
-  async verify(text: string, address: string, { mayHaveExpired }: Verification = {}): Promise<Caller> {
+  async verify(text: string, address: string): Promise<Caller> {
     if (prefixOf(text) !== this.#options.prefix) throw errors.tokenInvalid()
     const digest = digestOf(text)
     const stored = await this.#find(sql`lookup = ${lookupOf(digest)}`)
@@ -118,8 +118,7 @@ export class ApiTokens {
     const { networks } = stored.token
     const caller = await this.#callerOf(stored)
     if (!caller || (networks && !isInNetworks(address, networks))) throw errors.tokenInvalid()
-    if (!mayHaveExpired && this.#isExpired(caller)) throw errors.tokenExpired()
-    this.#touch(stored.token)
+    if (!hasExpired(caller, this.#options.now())) this.#touch(stored.token)
     return caller
   }
 
@@ -127,11 +126,7 @@ export class ApiTokens {
   async findCaller(id: string): Promise<Caller | undefined> {
     const stored = await this.#find(sql`id = ${id}`)
     const caller = stored && (await this.#callerOf(stored))
-    return caller && !this.#isExpired(caller) ? caller : undefined
-  }
-
-  #isExpired({ expiresAt }: Caller) {
-    return expiresAt !== undefined && expiresAt.getTime() <= this.#options.now()
+    return caller && !hasExpired(caller, this.#options.now()) ? caller : undefined
   }
 
   /**

@@ -2,7 +2,6 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { type Sql, sql } from '@domains-and-files/persistence'
 import type { FastifyJWTOptions, JWT } from '@fastify/jwt'
 import { z } from 'zod'
-import type { Verification } from '../access-control.ts'
 import * as errors from '../errors.ts'
 import { type OneTime, oneTimeTable } from '../one-time.ts'
 import { type Caller, callerOfUser, limitsOf, Role } from '../rights.ts'
@@ -104,13 +103,12 @@ export class SessionTokens {
     return this.#jwt
   }
 
-  /** The caller that this token identifies. @throws {HttpError} 401 */
-  async verify(token: string, { mayHaveExpired }: Verification = {}): Promise<Caller> {
+  /** The caller that this token identifies, even if it has expired. @throws {HttpError} 401 */
+  async verify(token: string): Promise<Caller> {
     const { now, database } = this.#options
     const signed = this.#signed.get(token) ?? this.#readSigned(token)
     if (!signed || signed.claims.nbf * 1000 > now()) throw errors.tokenInvalid()
     const { exp, trust, workload } = signed.claims
-    if (!mayHaveExpired && exp * 1000 <= now()) throw errors.tokenExpired()
     const caller = trust === undefined ? await this.#callerOf(signed) : await findWorkload(database, trust, workload)
     if (!caller) throw errors.tokenInvalid()
     return { ...caller, expiresAt: new Date(exp * 1000) }
