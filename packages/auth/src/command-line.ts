@@ -5,7 +5,7 @@ import { Writable } from 'node:stream'
 import type { ReadStream } from 'node:tty'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { describeIssue, HttpError, readDatabaseConfig, toFaults } from '@domains-and-files/http'
-import { createDirectory, explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
+import { explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
 import type { z } from 'zod'
 import { serviceOf } from './api-tokens/token-format.ts'
 import { authMigrations, openAuthFile } from './auth-database.ts'
@@ -70,14 +70,16 @@ export const command = <Opened, Request>(
   },
 })
 
+interface Given {
+  service: string | undefined
+  fields: Partial<Fields>
+}
+
 export interface Program<Opened> {
   name: string
   help: string
   commands: Record<string, Command<Opened>>
-  open: (
-    given: { verb: string; service: string | undefined; fields: Partial<Fields> },
-    env: NodeJS.ProcessEnv,
-  ) => Promise<Opened & AsyncDisposable>
+  open: (given: Given, env: NodeJS.ProcessEnv) => Promise<Opened & AsyncDisposable>
 }
 
 /**
@@ -117,11 +119,9 @@ async function runCommand<Opened>(program: Program<Opened>, args: string[], line
     throw new UsageError(`Usage: ${usage}; a password is never an argument`)
   }
   const named = Object.fromEntries(command.words.map((word, at) => [word, words[at]]))
-  if (named.service !== undefined && options.service !== undefined)
-    throw new UsageError('The service is an argument here')
   const { service, ...fields } = { ...fieldsOf(options), ...named }
   const run = command.read(fields)
-  await using opened = await open({ verb, service, fields }, line.env)
+  await using opened = await open({ service, fields }, line.env)
   return await run(opened, line)
 }
 
@@ -169,13 +169,10 @@ const describeValue = (value: unknown) =>
 
 export const usesDatabase = (env: NodeJS.ProcessEnv) => Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
 
-/** How an option names the service: with DATABASE_URL each has its own users and trusts. */
-export const serviceOptions = '--service domain or --service static'
-
-/** The full name of a service. @throws {UsageError} naming the ways to give it. */
-export function readService(name: string | undefined, ways = 'domain or static'): string {
+/** The full name of a service. @throws {UsageError} for any other. */
+export function readService(name: string | undefined): string {
   if (name === 'domain' || name === 'static') return `${name}-service`
-  throw new UsageError(`Name the service: ${ways}`)
+  throw new UsageError('Name the service, domain or static')
 }
 
 const services = ['domain-service', 'static-service']
@@ -187,7 +184,7 @@ export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
 }
 
 /** @throws {UsageError} for a limit that means nothing in the service: what is granted would be unlimited. */
-export function refuseOtherLimits(service: string, fields: Partial<Fields>): void {
+function refuseOtherLimits(service: string, fields: Partial<Fields>): void {
   const others =
     service === 'static-service'
       ? { domains: '--domains', records: '--record', writes: '--writes', replace: '--replace' }
@@ -201,13 +198,13 @@ export const hasStores = (service: string, env: NodeJS.ProcessEnv) =>
   usesDatabase(env) || existsSync(dataDirOf(service, env))
 
 /**
- * Opens users, API tokens and trusts of a service: in DATABASE_URL, else in its data directory, which only `add` creates.
- * @throws {Error} if there is no data directory.
+ * Opens users, API tokens and trusts of a service: in DATABASE_URL, else in its data directory.
+ * @throws {Error} if there is no data directory, or for a limit in `fields` that the service does not have.
  */
-export async function openStores(service: string, env: NodeJS.ProcessEnv, verb: string) {
+export async function openStores(service: string, env: NodeJS.ProcessEnv, fields: Partial<Fields>) {
+  refuseOtherLimits(service, fields)
   const shared = usesDatabase(env) ? await openDatabase(service, env) : undefined
   const dataDir = dataDirOf(service, env)
-  if (!shared && verb === 'add') await createDirectory(dataDir)
   if (!hasStores(service, env)) throw new Error(`There is no directory ${dataDir}: set DATA_DIR`)
   const database = shared ?? openAuthFile(dataDir)
   const users = shared ? new SqlUsers(shared) : openUsersFile(env, dataDir)

@@ -29,6 +29,7 @@ export const roleRequired = (needed: Access) =>
 export const rightsChanged = () =>
   forbidden('Your rights have changed while this request arrived, so nothing was done: send it again')
 export const loginRequired = () => forbidden('An API token cannot do this: log in with a password')
+export const limitsTooNarrow = () => forbidden('Only an admin without limits can do this')
 export const passwordLoginOff = () =>
   new HttpError(403, 'password_login_off', 'Logins with a password are off: use single sign-on')
 export const weakPassword = (reason: string) => new HttpError(400, 'weak_password', reason)

@@ -30,14 +30,9 @@ export function intersect(kind: Kind, one?: string[], other?: string[]): string[
 export const findOutside = (kind: Kind, list: string[] | undefined, wanted: string[] = []) =>
   list && wanted.find((entry) => !list.some((each) => covers[kind](each, entry)))
 
-/** Schema of a list whose entries `read` normalises; where `read` returns undefined, the fault is `message`. */
-const listOf = (kind: string, read: (text: string) => string | undefined, message: string) => {
-  const entry = z.string('must be a string').transform((text, context) => {
-    const found = read(text)
-    if (found !== undefined) return found
-    context.addIssue({ code: 'custom', message })
-    return z.NEVER
-  })
+/** Schema of a list whose entries `read` normalises; where `read` returns nothing, the fault is `message`. */
+const listOf = (kind: string, read: (text: string) => string, message: string) => {
+  const entry = z.string('must be a string').overwrite(read).refine(Boolean, message)
   return z.array(entry, `must be a list of ${kind}s`).min(1, `must name at least one ${kind}`)
 }
 
@@ -55,12 +50,12 @@ export function allowsDomain({ domains }: { domains?: string[] }, domain: string
   return domains.some((pattern) => covers.domains(pattern, name))
 }
 
-/** The lower-case A-labels of a domain or of a `*.` pattern; undefined if it is neither. */
-function canonicalDomain(text: string): string | undefined {
-  if (text.length > 255) return undefined // `*.` and the longest name (RFC 1035, 2.3.4).
+/** The lower-case A-labels of a domain or of a `*.` pattern; empty if it is neither. */
+function canonicalDomain(text: string): string {
+  if (text.length > 255) return '' // `*.` and the longest name (RFC 1035, 2.3.4).
   const [, star = '', name = ''] = domainPattern.exec(text) ?? []
   const canonical = domainToASCII(name)
-  return canonical ? star + canonical : undefined
+  return canonical && star + canonical
 }
 
 // Checked before domainToASCII, which parses a URL host: it would drop a path, and turn `1.2` into an address.
@@ -73,7 +68,7 @@ const domainPattern = /^(?:(\*\.)|(?=.+\.))((?:[\p{L}\p{M}\p{N}_-]+\.)*[\p{L}\p{
  */
 export const Folders = listOf('folder', canonicalFolder, 'must be a folder such as docs/')
   .max(10, 'must name at most 10 folders')
-  .transform((folders) =>
+  .overwrite((folders) =>
     [...new Set(folders)].filter((folder) => !folders.some((other) => other !== folder && folder.startsWith(other))),
   )
 
@@ -81,11 +76,11 @@ export const Folders = listOf('folder', canonicalFolder, 'must be a folder such 
 export const allowsPath = ({ folders }: { folders?: string[] }, path: string): boolean =>
   !folders || folders.some((folder) => covers.folders(folder, path))
 
-function canonicalFolder(text: string): string | undefined {
+function canonicalFolder(text: string): string {
   const path = text.normalize('NFC').replace(/^\//, '').replace(/\/$/, '')
   const isPath = path.isWellFormed() && Buffer.byteLength(path) < 1024
   const isFolder = isPath && path.split('/').every((segment) => folderSegment.test(segment))
-  return isFolder ? `${path}/` : undefined
+  return isFolder ? `${path}/` : ''
 }
 
 // Like paths of the static service: no segment is `.` or `..`, or contains a control character.

@@ -107,10 +107,11 @@ export const hasRole = ({ role }: Pick<Rights, 'role'>, needed: Role) =>
  */
 export function requireRights(
   rights: Rights,
-  { access, enforcesRecordLimits }: FastifyContextConfig & { access: Role },
+  { access, enforcesRecordLimits, needsNoLimits }: FastifyContextConfig & { access: Role },
   { method, url }: { method: string; url: string },
 ): void {
   if (!hasRole(rights, access)) throw errors.roleRequired(access)
+  if (needsNoLimits && isLimited(rights)) throw errors.limitsTooNarrow()
   const readsAll = rights.readsAll && ['GET', 'HEAD'].includes(method)
   if (rights.records && !enforcesRecordLimits && !readsAll)
     throw outsideRecords(rights, `${method} ${url.replace(/\?.*/s, '')}`)
@@ -118,7 +119,9 @@ export function requireRights(
 
 /** Whether a caller may manage API tokens of this owner: its own, and as admin without limits everybody's. */
 export const mayManageTokens = (caller: Caller, owner: string) =>
-  caller.username === owner || (hasRole(caller, 'admin') && !caller.domains && !caller.folders && !caller.writes)
+  caller.username === owner || (hasRole(caller, 'admin') && !isLimited(caller))
+
+const isLimited = ({ domains, folders, writes }: Rights) => Boolean(domains || folders || writes)
 
 /** Why a caller may not grant these rights. */
 export function findExcess(caller: Rights, wanted: Grant): string | undefined {

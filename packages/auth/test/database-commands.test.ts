@@ -40,7 +40,7 @@ test('with DATABASE_URL the service must be named, since each has its own users'
 
   expect(refused).toMatchObject({
     status: 2,
-    stderr: expect.stringContaining('--service domain or --service static'),
+    stderr: expect.stringContaining('Name the service, domain or static'),
   })
 })
 

@@ -229,7 +229,7 @@ export interface paths {
         };
         /**
          * List trusts
-         * @description Which workloads may log in without secrets, with which rights; oldest first.
+         * @description Which workloads may log in without secrets, with which rights; oldest first. For admins without limits.
          */
         get: operations["listTrusts"];
         put?: never;
@@ -317,7 +317,7 @@ export interface paths {
         };
         /**
          * List users
-         * @description In the order in which they were added; an admin with limits sees those within them.
+         * @description In the order in which they were added. Only admins without limits manage users.
          */
         get: operations["listUsers"];
         put?: never;
@@ -1380,25 +1380,6 @@ export interface components {
             user: components["schemas"]["Account"];
             /** @description null: never */
             expires_at: string | null;
-            /** @description the API token, if one was sent */
-            token?: {
-                id: string;
-                name: string;
-                records?: components["schemas"]["RecordLimit"][];
-            };
-        };
-        /**
-         * @example {
-         *       "name": "_acme-challenge",
-         *       "types": [
-         *         "TXT"
-         *       ]
-         *     }
-         */
-        RecordLimit: {
-            /** @description relative to the domain; `*` for one label or more; `@` for the domain */
-            name: string;
-            types: string[];
         };
         /**
          * @example {
@@ -1465,25 +1446,26 @@ export interface components {
             };
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
-            /**
-             * @description null: not limited
-             * @example [
-             *       "example.com"
-             *     ]
-             */
-            domains: string[] | null;
-            /**
-             * @description null: not limited
-             * @example null
-             */
-            folders: string[] | null;
-            /**
-             * @description null: not limited
-             * @example null
-             */
-            records: components["schemas"]["RecordLimit"][] | null;
+            /** @description only these */
+            domains?: string[];
+            /** @description only these */
+            folders?: string[];
+            records?: components["schemas"]["RecordLimit"][];
             /** Format: date-time */
             created_at: string;
+        };
+        /**
+         * @example {
+         *       "name": "_acme-challenge",
+         *       "types": [
+         *         "TXT"
+         *       ]
+         *     }
+         */
+        RecordLimit: {
+            /** @description relative to the domain; `*` for one label or more; `@` for the domain */
+            name: string;
+            types: string[];
         };
         Pagination: {
             page: number;
@@ -3447,11 +3429,6 @@ export interface operations {
                      *             "ref": "refs/heads/main"
                      *           },
                      *           "role": "viewer",
-                     *           "domains": [
-                     *             "example.com"
-                     *           ],
-                     *           "folders": null,
-                     *           "records": null,
                      *           "created_at": "2027-01-15T09:30:00.000Z"
                      *         }
                      *       ],
@@ -3561,11 +3538,6 @@ export interface operations {
                      *         "ref": "refs/heads/main"
                      *       },
                      *       "role": "viewer",
-                     *       "domains": [
-                     *         "example.com"
-                     *       ],
-                     *       "folders": null,
-                     *       "records": null,
                      *       "created_at": "2027-01-15T09:30:00.000Z"
                      *     }
                      */

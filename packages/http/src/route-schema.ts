@@ -32,6 +32,8 @@ declare module 'fastify' {
     enforcesRecordLimits?: boolean | undefined
     /** Callers with an API token are refused. */
     needsLogin?: boolean | undefined
+    /** Callers with limits are refused, such as admins of some domains. */
+    needsNoLimits?: boolean | undefined
     /**
      * Finds further faults of a request that the schemas reject, so that one 400 names every fault. Its argument has the
      * accepted values; rejected ones are undefined.
@@ -79,7 +81,10 @@ export interface ZodTypeProvider extends FastifyTypeProvider {
   serializer: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
 }
 
-const rights = ['access', 'needsLogin', 'folders', 'otherMethods', 'optionalSlash', 'enforcesRecordLimits'] as const
+const rights = [
+  ...(['access', 'needsLogin', 'needsNoLimits', 'enforcesRecordLimits'] as const),
+  ...(['folders', 'otherMethods', 'optionalSlash'] as const),
+] as const
 
 type Operation = FastifySchema & Pick<FastifyContextConfig, (typeof rights)[number]>
 

@@ -32,12 +32,8 @@ export const NewToken = z
     name: z
       .string()
       .trim()
-      .regex(/^[^\p{Cc}\p{Cs}]{1,100}$/u, 'must have 1 to 100 characters, no control characters')
-      .meta({
-        description: 'for the list, the history and the logs',
-        // Not every language knows \p{Cc}.
-        pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]{1,100}$',
-      }),
+      .refine((text) => /^[^\p{Cc}\p{Cs}]{1,100}$/u.test(text), 'must have 1 to 100 characters, no control characters')
+      .describe('for the list, the history and the logs'),
     expires_in: z
       .int()
       .min(0)

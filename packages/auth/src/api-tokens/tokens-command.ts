@@ -6,7 +6,6 @@ import {
   openStores,
   type Program,
   readService,
-  refuseOtherLimits,
   runProgram,
   type Stores,
   UsageError,
@@ -23,16 +22,10 @@ const help = `Manages the API tokens of a service.
   tokens list <domain|static> [--owner <user>]
   tokens remove <domain|static> <id>
 
-A token never has more rights than its owner. It expires after 90 days by default. --record may be repeated; it
-limits the token to reading and writing these records (* stands for one or more labels). \`add\` prints the token
-once; only its digest is stored. Changes take effect at once, also in a running service.
-
+--record may be repeated; it limits the token to reading and writing these records (* stands for one or more labels).
 --for registrar prints the settings of tools that know only the registrar's XML API, which the domain service at --url
 speaks. Such a token is an editor unless --role or --record says otherwise; with --replace it may write a zone that it
-has not read.
-
-The tokens are in DATA_DIR/auth.sqlite, the users in USERS_FILE (default: DATA_DIR/users.json). With the DATA_DIR of
-\`npm start\` (default: data) the tokens are in its folder of the service. With DATABASE_URL both are there.
+has not read. More is in docs/users.md.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
@@ -55,11 +48,7 @@ const commands = {
   }),
 }
 
-const open: Program<Stores>['open'] = async ({ verb, fields, ...given }, env) => {
-  const service = readService(given.service)
-  refuseOtherLimits(service, fields)
-  return openStores(service, env, verb)
-}
+const open: Program<Stores>['open'] = async ({ service, fields }, env) => openStores(readService(service), env, fields)
 
 export const manageTokens = (args: string[], line: CommandLine) =>
   runProgram({ name: 'tokens', help, commands, open }, args, line)
@@ -78,47 +67,46 @@ async function addToken(
 
 function registrarSettings(token: string, url: string): string {
   const address = `${url.replace(/\/$/, '')}/integrations/registrar/xml.response`
-  const provider = { TYPE: 'NAMECHEAP', apiuser: 'any', apikey: token, BaseURL: address }
-  return `DNSControl, creds.json:
-  ${JSON.stringify({ shared: provider })}
+  return registrarHelp.replaceAll('TOKEN', token).replaceAll('ADDRESS', address)
+}
+
+const registrarHelp = `DNSControl, creds.json:
+  {"shared":{"TYPE":"NAMECHEAP","apiuser":"any","apikey":"TOKEN","BaseURL":"ADDRESS"}}
 
 Caddy with the plug-in namecheap:
   tls {
     dns namecheap {
       user any
-      api_key ${token}
+      api_key TOKEN
       client_ip 127.0.0.1
-      endpoint ${address}
+      endpoint ADDRESS
     }
   }
 
 Scripts:
-  curl --data-urlencode "ApiKey=${token}" --data "ApiUser=any&UserName=any&ClientIp=127.0.0.1" \\
-    --data "Command=namecheap.domains.dns.getHosts&SLD=example&TLD=com" ${address}
+  curl --data-urlencode "ApiKey=TOKEN" --data "ApiUser=any&UserName=any&ClientIp=127.0.0.1" \\
+    --data "Command=namecheap.domains.dns.getHosts&SLD=example&TLD=com" ADDRESS
 
 These have no setting for the address: they need a TLS front for api.namecheap.com that leads to
-${address} (see docs/integrations.md).
+ADDRESS (see docs/integrations.md).
 
-${settingsBehindFront(token)}`
-}
-
-const settingsBehindFront = (token: string) => `Terraform:
+Terraform:
   provider "namecheap" {
     user_name = "any"
     api_user  = "any"
-    api_key   = "${token}"
+    api_key   = "TOKEN"
     client_ip = "127.0.0.1"
   }
 
 lego:
-  NAMECHEAP_API_USER=any NAMECHEAP_API_KEY=${token} lego --dns namecheap ...
+  NAMECHEAP_API_USER=any NAMECHEAP_API_KEY=TOKEN lego --dns namecheap ...
 
 acme.sh:
-  NAMECHEAP_USERNAME=any NAMECHEAP_API_KEY=${token} NAMECHEAP_SOURCEIP=127.0.0.1 acme.sh --dns dns_namecheap ...
+  NAMECHEAP_USERNAME=any NAMECHEAP_API_KEY=TOKEN NAMECHEAP_SOURCEIP=127.0.0.1 acme.sh --dns dns_namecheap ...
 
 certbot with the plug-in certbot-dns-namecheap, credentials file:
   dns_namecheap_username = any
-  dns_namecheap_api_key = ${token}
+  dns_namecheap_api_key = TOKEN
 `
 
 if (import.meta.main) process.exitCode = await manageTokens(process.argv.slice(2), process)

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { requireLogin } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
 import * as errors from '../errors.ts'
-import { RecordLimit, Writes } from '../limits.ts'
+import { Writes } from '../limits.ts'
 import type { Auth } from '../open-auth.ts'
 import { limitsOf, Role } from '../rights.ts'
 import { recordLogin } from '../users/sql-users.ts'
@@ -48,13 +48,7 @@ export const LoggedIn = z
   .meta({ id: 'LoggedIn' })
 
 const Me = z
-  .object({
-    user: Account,
-    expires_at: z.iso.datetime().nullable().describe('null: never'),
-    token: z
-      .optional(z.object({ id: z.string(), name: z.string(), records: z.array(RecordLimit).optional() }))
-      .describe('the API token, if one was sent'),
-  })
+  .object({ user: Account, expires_at: z.iso.datetime().nullable().describe('null: never') })
   .meta({ id: 'Me' })
 
 const NewPassword = z
@@ -128,14 +122,10 @@ export function registerAccountRoutes(app: App, context: Auth) {
     )
     return answerLogin(request, user, context)
   })
-  app.get('/api/auth/me', routes.getMe, async ({ caller }) => {
-    const { token, records, expiresAt } = caller
-    return {
-      user: describe(caller),
-      expires_at: expiresAt?.toISOString() ?? null,
-      ...(token && { token: { ...token, records } }),
-    }
-  })
+  app.get('/api/auth/me', routes.getMe, async ({ caller }) => ({
+    user: describe(caller),
+    expires_at: caller.expiresAt?.toISOString() ?? null,
+  }))
   app.post('/api/auth/password', routes.setPassword, async (request) => {
     await setPassword(context, request, request.body)
   })

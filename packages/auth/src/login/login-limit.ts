@@ -30,9 +30,6 @@ interface Scope {
 
 const table = name('login_attempts')
 
-/** An attempt still running after this time counts as failed: its replica has died. */
-const longestAttemptMs = 60_000
-
 /**
  * Limits failed logins so that guessing is slow, while nobody can lock a user out from another network with a few
  * attempts. All replicas count together, on the clock of the database.
@@ -54,9 +51,8 @@ export class LoginLimit {
   }
 
   /**
-   * Makes an attempt if it is allowed now, and counts a failure. A success resets the count of its username and network.
-   * An attempt that throws does not count. A running attempt counts as failed, so that concurrent ones cannot pass the
-   * limit together.
+   * Makes an attempt if it is allowed now, and counts it as failed from its beginning, so that concurrent ones cannot pass
+   * the limit together. A success resets the count of its username and network. An attempt that throws does not count.
    * @returns what `verify` does. @throws {HttpError} 429 for an attempt that is not allowed, and so not made.
    */
   async run(attempt: Attempt, verify: () => Promise<boolean>): Promise<boolean> {
@@ -69,7 +65,7 @@ export class LoginLimit {
       await transaction.get(lockOf('login_attempts'))
       const last = await this.#check(transaction, scopes)
       await transaction.run(sql`delete from ${table} where at <= ${this.#windowStart}`)
-      const rows = scopes.map(({ key }) => sql`(${id}, ${key}, 1, ${now})`)
+      const rows = scopes.map(({ key }) => sql`(${id}, ${key}, 0, ${now})`)
       await transaction.run(sql`insert into ${table} (attempt, key, is_running, at) values ${join(rows)}`)
       return last
     })
@@ -77,12 +73,7 @@ export class LoginLimit {
       await this.#database.run(sql`delete from ${table} where ${ofThis}`)
       throw error
     })
-    const isOfPair = sql`key = ${scopes[0]?.key} and is_running = 0`
-    await this.#database.run(
-      isRight
-        ? sql`delete from ${table} where ${ofThis} or (${isOfPair})`
-        : sql`update ${table} set is_running = 0 where ${ofThis}`,
-    )
+    if (isRight) await this.#database.run(sql`delete from ${table} where ${ofThis} or key = ${scopes[0]?.key}`)
     // An unknown username may be a password typed into the wrong field.
     const { username, isUser, address: client } = attempt
     if (!isRight)
@@ -91,23 +82,18 @@ export class LoginLimit {
   }
 
   /**
-   * Sliding window: after `max` attempts the oldest blocks until it leaves the window, or for a second while one is running.
+   * Sliding window: after `max` attempts the oldest blocks until it leaves the window.
    * @returns the limits that one more failure reaches.
    */
   async #check(reader: SqlTransaction, scopes: Scope[]): Promise<Scope['lockout'][]> {
-    const isRunning = sql`is_running = 1 and at > ${now} - ${longestAttemptMs}`
-    const rows = await reader.all<{ key: string; count: number; running: number; age: number }>(
-      sql`select key, count(*) as count, min(at) - ${now} as age,
-          count(case when ${isRunning} then 1 end) as running
+    const rows = await reader.all<{ key: string; count: number; age: number }>(
+      sql`select key, count(*) as count, min(at) - ${now} as age
         from ${table} where key in (${list(scopes.map(({ key }) => key))}) and at > ${this.#windowStart}
         group by key`,
     )
     const counted = scopes.map((scope) => ({ ...scope, ...rows.find(({ key }) => key === scope.key) }))
-    const waits = counted.map(({ max, count = 0, running = 0, age = 0 }) => {
-      if (count < max) return 0
-      return running > 0 ? 1 : Math.ceil((age + this.#limits.windowMs) / 1000)
-    })
-    const secondsToWait = Math.max(...waits)
+    const waits = counted.map(({ max, count = 0, age = 0 }) => (count < max ? 0 : age + this.#limits.windowMs))
+    const secondsToWait = Math.ceil(Math.max(...waits) / 1000)
     if (secondsToWait > 0) throw errors.tooManyLogins(secondsToWait)
     return counted.filter(({ max, count = 0 }) => count === max - 1).map(({ lockout }) => lockout)
   }

@@ -8,10 +8,8 @@ import {
   openStores,
   type Program,
   readService,
-  refuseOtherLimits,
   runProgram,
   type Stores,
-  serviceOptions,
   usesDatabase,
 } from '../command-line.ts'
 import { trustExists } from '../errors.ts'
@@ -26,10 +24,7 @@ const help = `Manages trusts: which workloads may exchange a token of their CI f
 
 A token must have all claims, exactly; one of them names the workload, such as repository, project_path or sub. With
 --folders the trust is for the static service, with --domains or --record for the domain service, else for both:
---service domain or --service static names one. Changes take effect at once, also in a running service.
-
-The trusts are in DATA_DIR/auth.sqlite, with the DATA_DIR of \`npm start\` (default: data) in its folders of the services.
-With DATABASE_URL they are there.
+--service domain or --service static names one. More is in docs/users.md.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
@@ -51,10 +46,8 @@ const open: Program<Opened>['open'] = async (given, env) => {
   const opened: Stores[] = []
   const services = servicesOf(given, env)
   const found = services.filter((service) => hasStores(service, env))
-  for (const service of given.verb === 'add' || found.length === 0 ? services : found) {
-    refuseOtherLimits(service, given.fields)
-    opened.push(stack.use(await openStores(service, env, given.verb)))
-  }
+  for (const service of found.length === 0 ? services : found)
+    opened.push(stack.use(await openStores(service, env, given.fields)))
   const stores = stack.move()
   return { opened, [Symbol.asyncDispose]: () => stores.disposeAsync() }
 }
@@ -63,7 +56,7 @@ function servicesOf({ service, fields }: Parameters<typeof open>[0], env: NodeJS
   if (service !== undefined) return [readService(service)]
   if (fields.folders) return ['static-service']
   if (fields.domains || fields.records) return ['domain-service']
-  if (usesDatabase(env)) return [readService(service, serviceOptions)]
+  if (usesDatabase(env)) return [readService(service)]
   const both = ['domain-service', 'static-service']
   // A DATA_DIR without a folder for each service belongs to one service.
   const isOfOne = new Set(both.map((name) => dataDirOf(name, env))).size === 1

@@ -13,7 +13,6 @@ import * as errors from '../errors.ts'
 import { isPrivateUrl } from '../settings.ts'
 import type { Trust } from './trusts.ts'
 
-const cacheMs = 600_000
 const leewayS = 60
 
 /** Verifies tokens of workloads by the keys of their issuers (RFC 7517; RFC 8725). */
@@ -65,12 +64,10 @@ export class WorkloadTokens {
     const keys = createRemoteJWKSet(new URL(discovery), {
       timeoutDuration: 5_000,
       cooldownDuration: 60_000,
-      cacheMaxAge: cacheMs,
+      cacheMaxAge: 600_000,
       [customFetch]: fetchKeys(issuer),
     })
     this.#keys.set(issuer, keys)
-    // The library uses the time of day: if that is set back, withdrawn keys must not count longer.
-    setTimeout(() => this.#keys.delete(issuer), cacheMs).unref()
     return keys
   }
 }

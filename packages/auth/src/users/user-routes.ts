@@ -6,7 +6,7 @@ import * as errors from '../errors.ts'
 import { describeLimits, shownLimits } from '../limits.ts'
 import { hashPassword, requireStrongPassword } from '../login/password.ts'
 import type { Auth } from '../open-auth.ts'
-import { type Caller, findExcess, Role, refuse } from '../rights.ts'
+import { type Caller, Role } from '../rights.ts'
 import { findLogins } from './sql-users.ts'
 import {
   addUser,
@@ -20,6 +20,7 @@ import {
   Source,
   sourceOf,
   type User,
+  Username,
   type Users,
   withoutAccess,
 } from './user.ts'
@@ -54,19 +55,14 @@ const UserChange = z
   .meta({ id: 'UserChange', examples: [{ role: 'viewer' }] })
 
 const path = '/api/users'
-const params = z.strictObject({
-  username: z
-    .string()
-    .normalize('NFC')
-    .meta({ examples: ['alice'] }),
-})
+const params = z.strictObject({ username: Username.meta({ examples: ['alice'] }) })
 
 const routes = operations({
-  shared: { access: 'admin', needsLogin: true },
+  shared: { access: 'admin', needsLogin: true, needsNoLimits: true },
   listUsers: {
     needsLogin: false,
     summary: 'List users',
-    description: 'In the order in which they were added; an admin with limits sees those within them.',
+    description: 'In the order in which they were added. Only admins without limits manage users.',
     querystring: z.strictObject(pageQuery(50, 200)),
     ...answers(200, 'The users', listSchema('UserList', 'users', UserRecord)),
   },
@@ -101,8 +97,7 @@ export function registerUserRoutes(app: App, context: Auth) {
   const { users, database } = context
   app.get(path, routes.listUsers, async (request) => {
     const all = await users.list().catch(explainToClient)
-    const seen = all.filter((user) => maySee(request.caller, user))
-    const page = listPage('users', seen, request.query, (user) => user)
+    const page = listPage('users', all.filter(isActive), request.query, (user) => user)
     const logins = await findLogins(database, page.users)
     return { ...page, users: page.users.map((user) => describe(user, logins)) }
   })
@@ -119,7 +114,6 @@ function serveChanges(app: App, { users, database, hashes, now }: Auth) {
   app.post(path, { ...routes.createUser, bodyLimit }, async (request) => {
     const { password, ...wanted } = request.body
     const { username, role } = wanted
-    refuse(findUserExcess(request.caller, wanted))
     if (password !== undefined) await requireStrongPassword(password, username)
     const { code, invite } = createInvite(now())
     const isInvited = password === undefined
@@ -136,9 +130,7 @@ function serveChanges(app: App, { users, database, hashes, now }: Auth) {
     const logins = await findLogins(database, [{ username }])
     const changed = await changeOther(users, caller, username, (user) => {
       if (user.oidc) throw errors.rightsElsewhere(username)
-      const changed = changeRights(user, change)
-      refuse(findUserExcess(caller, changed))
-      return { ...changed, ...(isInvited && { invite }) }
+      return { ...changeRights(user, change), ...(isInvited && { invite }) }
     })
     log.info({ username, role: changed.role, invited: isInvited }, 'user changed')
     return { ...describe(changed, logins), ...(isInvited && { invite: code }) }
@@ -152,7 +144,7 @@ function createInvite(now: number) {
 }
 
 /**
- * Changes a user whom the caller may see. The caller must stay an admin, so one is always left: of two admins who remove
+ * Changes a user who is not barred. The caller must stay an admin, so one is always left: of two admins who remove
  * each other concurrently, the second fails.
  */
 const changeOther = <Changed extends User | undefined>(
@@ -162,22 +154,13 @@ const changeOther = <Changed extends User | undefined>(
   change: (user: User) => Changed,
 ) =>
   changeUser(users, username, (before, all) => {
-    const user = expectUser(before && maySee(caller, before) ? before : undefined, username)
+    const user = expectUser(before && isActive(before) ? before : undefined, username)
     const changed = change(user)
     const isCaller = (each?: User) =>
       each?.username === caller.username && (each.oidc ? isActive(each) : each.role === 'admin')
     if (!all.some((each) => isCaller(each === user ? changed : each))) throw errors.lastAdmin()
     return changed
   })
-
-// An admin with limits sees only users within them.
-const maySee = (caller: Caller, user: User) => isActive(user) && findUserExcess(caller, user) === undefined
-
-// Limits of single sign-on cover this service only, while local users also have rights in the other one.
-const findUserExcess = (caller: Caller, wanted: Parameters<typeof findExcess>[1]) =>
-  sourceOf(caller.username) === 'oidc' && (caller.domains || caller.folders)
-    ? 'An admin of single sign-on with limits manages no users'
-    : findExcess(caller, wanted)
 
 function describe(user: User, logins?: Awaited<ReturnType<typeof findLogins>>): z.input<typeof UserRecord> {
   const { username, created_at = null } = user

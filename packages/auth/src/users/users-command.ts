@@ -8,10 +8,8 @@ import {
   type Program,
   readNewPassword,
   readService,
-  refuseOtherLimits,
   runProgram,
   type Stores,
-  serviceOptions,
   UsageError,
   usesDatabase,
 } from '../command-line.ts'
@@ -43,18 +41,9 @@ const help = `Manages the users: who may log in, and with which rights.
   users remove <name>
   users allow <oidc:name> [--rebind]
 
-With --writes propose, the writes of zones by that user wait for the approval of another person.
-
-The password is read from the terminal, or from the first line of standard input. It is never an argument,
-which other programs could see. It has at least 10 characters, and is not among the most common ones. A new
-password ends the logins of that user at once, but not the API tokens; a removal ends both. The last admin is
-kept.
-
-Users of single sign-on are there from their first login, as oidc:name; the groups at the provider give them their
-roles. \`remove\` bars one until \`allow\`. With --rebind the name goes to the next account that logs in with it.
-
-The file is USERS_FILE, else DATA_DIR/users.json, else data/users.json. With DATABASE_URL the users are there, for
-each service apart: add --service domain or --service static.
+The password is read from the terminal, or from the first line of standard input, never from an argument, which
+other programs could see. \`remove\` bars a user of single sign-on until \`allow\`. With DATABASE_URL each service has
+its own users: add --service domain or --service static. More is in docs/users.md.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
@@ -76,12 +65,8 @@ const commands = {
 export const manageUsers = (args: string[], line: CommandLine) =>
   runProgram({ name: 'users', help, commands, open }, args, line)
 
-const open: Program<Stored>['open'] = async ({ verb, service, fields }, env) => {
-  if (usesDatabase(env)) {
-    const only = readService(service, serviceOptions)
-    refuseOtherLimits(only, fields)
-    return openStores(only, env, verb)
-  }
+const open: Program<Stored>['open'] = async ({ service, fields }, env) => {
+  if (usesDatabase(env)) return openStores(readService(service), env, fields)
   if (service !== undefined) throw new UsageError('--service is only for DATABASE_URL')
   // Both services may share this file, so each of its users may have the limits of both.
   return { users: openUsersFile(env), now: Date.now, [Symbol.asyncDispose]: async () => {} }

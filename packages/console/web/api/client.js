@@ -2,7 +2,7 @@ import { ApiError, call } from './transport.js'
 
 /** @import { CallOptions } from './transport.js' */
 
-/** @typedef {{ token: string, username: string, role: string, folders?: string[], writes?: string, expiresAt: number }} Login `folders`: only these */
+/** @typedef {{ token: string, username: string, role: string, domains?: string[], folders?: string[], writes?: string, expiresAt: number }} Login `domains`, `folders`: only these */
 
 /**
  * Who is logged in where. Tokens are in `sessionStorage` too: they outlive a reload, and end with the tab.
@@ -129,6 +129,12 @@ export const mustPropose = () => session.loginOf('domains')?.writes === 'propose
 
 /** @param {Api.ServiceName} service */
 export const isAdmin = (service) => session.loginOf(service)?.role === 'admin'
+
+/** Whether this person is an admin without limits. @param {Api.ServiceName} service */
+export function managesUsers(service) {
+  const { domains, folders, writes } = session.loginOf(service) ?? {}
+  return isAdmin(service) && !domains && !folders && !writes
+}
 
 /**
  * One request with the caller's token. When the token is refused, the person logs in again over the present view, and

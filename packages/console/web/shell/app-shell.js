@@ -1,4 +1,4 @@
-import { isAdmin, session } from '../api/client.js'
+import { isAdmin, managesUsers, session } from '../api/client.js'
 import { config, offeredServices, titleOf } from '../api/transport.js'
 import { currentRoute, hrefTo, navigate, routeChanges } from '../core/router.js'
 import { html, nothing, Resource, View } from '../core/view.js'
@@ -11,22 +11,22 @@ import { attempt, empty, icon, notice, show } from '../ui/states.js'
  * are first needed; the server finds their names in this file, to tell what they import.
  * @import { IconName } from '../ui/states.js'
  * @typedef {[name: string, title: string, icon: IconName, service: Api.ServiceName | undefined, module: string,
- *   isAdminOnly?: boolean]} Place
+ *   isFor?: (service: Api.ServiceName) => boolean]} Place
  */
 
 /** @type {Place[]} */
 const places = [
   ['domains', 'Domains', 'globe', 'domains', 'domains/domain-list'],
   ['changes', 'Changes', 'queue', 'domains', 'changes/change-queue'],
-  ['registrar', 'Registrar', 'gauge', 'domains', 'registrar/registrar-view', true],
+  ['registrar', 'Registrar', 'gauge', 'domains', 'registrar/registrar-view', isAdmin],
   ['files', 'Files', 'folder', 'files', 'files/file-browser'],
   ['file-changes', 'File changes', 'clock', 'files', 'files/file-change-list'],
   ['versions', 'Versions', 'tag', 'files', 'versions/version-list'],
   ['statistics', 'Statistics', 'chart', 'files', 'statistics/file-statistics'],
   ['events', 'Events', 'bell', undefined, 'events/event-list'],
-  ['webhooks', 'Webhooks', 'link', undefined, 'webhooks/webhook-list', true],
+  ['webhooks', 'Webhooks', 'link', undefined, 'webhooks/webhook-list', isAdmin],
   ['tokens', 'API tokens', 'key', undefined, 'tokens/token-list'],
-  ['users', 'Users', 'person', undefined, 'users/user-list', true],
+  ['users', 'Users', 'person', undefined, 'users/user-list', managesUsers],
 ]
 
 /** @type {Place} */
@@ -168,9 +168,8 @@ const navigation = (current) => html`
     </div>
   </header>`
 
-/** Admins of its service; of any, where the place is of both. @param {Place} place */
-const isShown = ([, , , service, , isAdminOnly = false]) =>
-  !isAdminOnly || (service ? [service] : offeredServices()).some(isAdmin)
+/** Who may use it at its service; at any, where the place is of both. @param {Place} place */
+const isShown = ([, , , service, , isFor = () => true]) => (service ? [service] : offeredServices()).some(isFor)
 
 /** @param {Place} place @param {Place | undefined} current */
 const link = ([name, title, iconName], current) => html`

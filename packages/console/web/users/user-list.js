@@ -1,4 +1,4 @@
-import { get, isAdmin, send, session } from '../api/client.js'
+import { get, managesUsers, send, session } from '../api/client.js'
 import { html, nothing } from '../core/view.js'
 import { confirmDialog, removalDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
@@ -8,11 +8,11 @@ import { page, secretOnce } from '../ui/states.js'
 import { list } from '../ui/table.js'
 
 /**
- * Who may use the services: add with an invite, change rights, remove. For admins.
+ * Who may use the services: add with an invite, change rights, remove. For admins without limits.
  * @extends {ServiceLists<Api.User>}
  */
 class UserList extends ServiceLists {
-  offers = isAdmin
+  offers = managesUsers
   #isShared = false
 
   /** @param {Api.ServiceName} service @param {AbortSignal} signal */
