@@ -1,6 +1,5 @@
 import http from 'node:http'
 import https from 'node:https'
-import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { PutObjectCommand, S3Client, S3ClientConfig, UploadPartCommand } from '@aws-sdk/client-s3'
@@ -44,7 +43,6 @@ export class Bucket {
   readonly #sdk: Sdk
   readonly #client: S3Client
   readonly #bucket: string
-  readonly #timeoutMs: number
 
   /** Loads the AWS SDK. Does not call the store. */
   static async open(options: BucketOptions): Promise<Bucket> {
@@ -54,7 +52,7 @@ export class Bucket {
   private constructor(sdk: Sdk, { bucket, timeoutMs, ...options }: BucketOptions) {
     this.#sdk = sdk
     this.#bucket = bucket
-    this.#timeoutMs = timeoutMs
+    const agentOptions = { keepAlive: true, maxSockets: 512, timeout: timeoutMs }
     this.#client = new sdk.S3Client({
       region: options.region,
       forcePathStyle: options.forcePathStyle,
@@ -68,7 +66,8 @@ export class Bucket {
         connectionTimeout: connectMs,
         socketTimeout: 0, // The agents have a limit.
         throwOnRequestTimeout: true,
-        ...limitedAgents(timeoutMs),
+        httpAgent: limit(new http.Agent(agentOptions), timeoutMs),
+        httpsAgent: limit(new https.Agent(agentOptions), timeoutMs),
       },
     })
   }
@@ -84,24 +83,18 @@ export class Bucket {
   get(key: string, { start, end }: Slice, abortSignal: AbortSignal) {
     const input = { ...this.#at(key), Range: `bytes=${start}-${end - 1}` }
     const command = new this.#sdk.GetObjectCommand(input)
-    const options = { abortSignal, requestTimeout: this.#timeoutMs }
     return this.#call('get', async () => {
-      const found = await this.#client.send(command, options).catch(ignoreMissing)
-      if (!found) return undefined
+      const found = await this.#client.send(command, { abortSignal }).catch(ignoreMissing)
       // The SDK types the body for browsers too; in Node it is a stream.
-      const body = found.Body as Readable
-      const range = /^bytes (\d+)-/.exec(found.ContentRange ?? '')?.[1] ?? '0'
-      if (Number(range) === start) return { body, etag: found.ETag }
-      body.destroy()
-      throw new Error(`the object store answered a range from ${start} with one from ${range}`)
+      return found && { body: found.Body as Readable, etag: found.ETag }
     })
   }
 
   /** Size and entity tag of an object; undefined if there is none. */
-  head(key: string, requestTimeout = this.#timeoutMs) {
+  head(key: string, options: { requestTimeout?: number } = {}) {
     const command = new this.#sdk.HeadObjectCommand(this.#at(key))
     return this.#call('head', async () => {
-      const found = await this.#client.send(command, { requestTimeout }).catch(ignoreMissing)
+      const found = await this.#client.send(command, options).catch(ignoreMissing)
       return found && { size: found.ContentLength, etag: found.ETag }
     })
   }
@@ -166,16 +159,13 @@ export class Bucket {
     const counts = this.counts[operation] ?? { calls: 0, failures: 0, seconds: 0 }
     this.counts[operation] = counts
     for (let attempts = 1; ; attempts += 1) {
-      const { systemClockOffset } = this.#client.config
       const start = performance.now()
       counts.calls += 1
       try {
         return await attempt()
       } catch (error) {
         counts.failures += 1
-        // The store refuses requests of another time than its own, which the SDK takes from the response.
-        const isSkewed = Math.abs(this.#client.config.systemClockOffset - systemClockOffset) > skewMs
-        if (attempts >= maxAttempts || !(isSkewed || isTransient(error))) throw storageError(error)
+        if (attempts >= maxAttempts || !isTransient(error)) throw storageError(error)
       } finally {
         counts.seconds += (performance.now() - start) / 1000
       }
@@ -186,8 +176,6 @@ export class Bucket {
 }
 
 const connectMs = 3000
-// S3 accepts 15 minutes.
-const skewMs = 240_000
 const maxAttempts = 3
 
 /** The store checks the signed digest. The SDK uses this one instead of hashing the body again. */
@@ -209,38 +197,15 @@ function ignoreMissing(error: unknown): undefined {
   if (!isMissing(error)) throw error
 }
 
-// Agents that close a connection after `timeoutMs` without progress in either direction.
-function limitedAgents(timeoutMs: number) {
-  const options = { keepAlive: true, maxSockets: 512 }
-  return {
-    httpAgent: limit(new http.Agent(options), timeoutMs),
-    httpsAgent: limit(new https.Agent(options), timeoutMs),
-  }
-}
-
-// The timeout of the AWS SDK starts three seconds late.
+// The socket timeout of the AWS SDK starts three seconds late. This one has the name of the SDK's own timeout errors.
 function limit<Agent extends http.Agent>(agent: Agent, timeoutMs: number): Agent {
   const connect = agent.createConnection.bind(agent)
   agent.createConnection = (options, callback) => {
-    // Both agents connect by sockets; their type allows any stream.
-    const socket = connect(options, callback) as Socket
-    socket.on('timeout', () =>
-      socket.destroy(new SilenceError(`the object store made no progress for ${timeoutMs} ms`)),
-    )
-    return socket.setTimeout(timeoutMs)
-  }
-  const reuse = agent.reuseSocket.bind(agent)
-  agent.reuseSocket = (stream, request) => {
-    reuse(stream, request)
-    // The agent removed the timeout while the connection was idle.
-    request.setTimeout(timeoutMs)
+    const socket = connect(options, callback)
+    const silence = new Error(`the object store made no progress for ${timeoutMs} ms`)
+    return socket?.on('timeout', () => socket.destroy(Object.assign(silence, { name: 'TimeoutError' })))
   }
   return agent
-}
-
-/** Has the name of the SDK's own timeout errors. */
-class SilenceError extends Error {
-  override name = 'TimeoutError'
 }
 
 // Whether an object, or a multipart upload, does not exist. A bucket that does not exist is a failure.
@@ -264,7 +229,9 @@ function storageError(error: unknown): unknown {
   return isFull ? insufficientStorage(error) : contentsUnavailable(error)
 }
 
-const retryable = /^(?:RequestTimeout|SlowDown|BadDigest|XAmzContentSHA256Mismatch|OperationAborted)$/
+// After RequestTimeTooSkewed the SDK follows the clock of the store.
+const retryable =
+  /^(?:RequestTimeout|RequestTimeTooSkewed|SlowDown|BadDigest|XAmzContentSHA256Mismatch|OperationAborted)$/
 
 const isNamed = (error: unknown): error is Error => error instanceof Error
 

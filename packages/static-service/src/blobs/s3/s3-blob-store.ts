@@ -227,7 +227,7 @@ export class S3BlobStore implements BlobStore {
   async #reachBucket() {
     const { bucket, prefix } = this.#options
     const key = prefix ? `${prefix}/probe` : 'probe'
-    if (this.#isProbeWritten && (await bucket.head(key, probeTimeoutMs))) return
+    if (this.#isProbeWritten && (await bucket.head(key, { requestTimeout: probeTimeoutMs }))) return
     await bucket.put(key, new Uint8Array(), emptyDigest)
     this.#isProbeWritten = true
   }
