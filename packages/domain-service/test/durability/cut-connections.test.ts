@@ -8,7 +8,7 @@ const step = process.env.CUT_POINTS === 'all' ? 1 : 8
 const hosts = '/api/domains/example.com/dns/hosts'
 
 // What the service asks in the background, and what authenticates a request.
-const others = /^select 1$|\.processes|\.(?:users|one_time|last_logins)\b|commits where/
+const others = /^select 1$|\.(?:users|one_time|last_logins)\b|commits where/
 
 /** Breaks one statement by its number from now on. Returns whether there was one. */
 function breakStatement(proxy: PostgresProxy, number: number, fault: StatementFault) {

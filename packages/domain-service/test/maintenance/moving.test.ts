@@ -73,7 +73,7 @@ test('history, users, API tokens and counted calls move from a directory to Post
   expect(there.first).toEqual(before.first)
   expect(calls).toEqual([{ account: `${folder.sandbox.url} tester` }])
   expect(third.status).toBe(201)
-  expect(refused).toMatchObject({ status: 1, errors: expect.stringContaining('stop all replicas') })
+  expect(refused).toMatchObject({ status: 1, errors: expect.stringContaining('is not empty') })
   expect([await me(folder), await me(replica), await me(copy)]).toEqual([200, 200, 200])
   expect((await stateOf(copy)).history).toEqual((await stateOf(replica)).history)
   expect(readFileSync(join(outside, 'copy/users.json'), 'utf8')).toContain('"editor"')

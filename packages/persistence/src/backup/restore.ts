@@ -6,7 +6,7 @@ import { lockForRestore, lockNames, restoreMarker } from '../data-dir-lock.ts'
 import { createDirectory, fsyncDirectory, giveToOwner, ownerFor, replaceFile, updateFile } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
 import type { Connection } from '../postgres/connections.ts'
-import { isInUse, lockSchema, restores } from '../postgres/migrate-postgres.ts'
+import { lockSchema, restores } from '../postgres/migrate-postgres.ts'
 import { name, sql } from '../sql/sql.ts'
 import { type BackupBlobs, blobTable } from './archive.ts'
 import {
@@ -103,7 +103,6 @@ async function beginInFolder(dataDir: string, backup: string) {
   const others = [...lockNames, basename(marker), lostAndFound]
   if ((await readdir(dataDir)).some((name) => !others.includes(name)))
     throw new DataDirError(`${dataDir} is not empty: a restore overwrites nothing.`)
-  await rm(marker, { recursive: true, force: true }) // A folder, if an earlier version was interrupted.
   await replaceFile(marker, backup)
 }
 
@@ -141,6 +140,7 @@ async function restoreIntoDatabase(job: RestoreJob, main: DatabaseStores, damage
   await fill(job, { main, accounts: database }, damages)
   const files = await job.snapshot.readFiles()
   await database.transaction(async (transaction) => {
+    await refuseRows(transaction, ['users']) // Of a service that was starting when the restore began.
     await accounts.importUsers(transaction, files)
     await transaction.run(sql`delete from ${restores}`)
   })
@@ -149,11 +149,6 @@ async function restoreIntoDatabase(job: RestoreJob, main: DatabaseStores, damage
 async function beginInDatabase(transaction: Connection, { service, snapshot }: RestoreJob) {
   const { schema } = transaction
   await lockSchema(transaction, schema)
-  if (await isInUse(transaction)) {
-    throw new DataDirError(
-      `A service is using the schema ${schema}: stop all replicas. One that was killed counts for 10 seconds.`,
-    )
-  }
   const backup = identityOf(snapshot)
   const begun = await transaction.get<{ backup: string }>(sql`select backup from ${restores}`)
   if (begun?.backup === backup) return
@@ -162,9 +157,16 @@ async function beginInDatabase(transaction: Connection, { service, snapshot }: R
       `Another backup was being restored into the schema ${schema}: finish that restore, or drop the schema.`,
     )
   }
-  for (const table of [...service.emptyTables, ...service.accounts.tables.map((each) => each.name), 'users']) {
-    if (!(await transaction.get(sql`select 1 from ${name(table)} limit 1`))) continue
-    throw new DataDirError(`The table ${schema}.${table} is not empty: a restore overwrites nothing.`)
-  }
+  await refuseRows(transaction, [...service.emptyTables, ...service.accounts.tables.map((each) => each.name), 'users'])
   await transaction.run(sql`insert into ${restores} (backup) values (${backup})`)
+}
+
+// A service that uses a schema has users.
+async function refuseRows(transaction: Connection, tables: string[]) {
+  for (const table of tables) {
+    if (!(await transaction.get(sql`select 1 from ${name(table)} limit 1`))) continue
+    throw new DataDirError(
+      `The table ${transaction.schema}.${table} is not empty: a restore overwrites nothing. Stop all replicas.`,
+    )
+  }
 }

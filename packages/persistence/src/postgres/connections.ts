@@ -13,7 +13,7 @@ export interface PostgresOptions {
   /** Created if it is missing. */
   schema: string
   migrations: Migrations
-  /** For a backup or a restore: records no process, and permits an unfinished restore. */
+  /** For a backup or a restore: permits an unfinished restore. */
   isRestore?: boolean | undefined
   /** Receives errors of idle connections, and failures that the probe finds. */
   onError: (error: unknown) => void

@@ -16,21 +16,17 @@ const retryMs = 500
 const minVersion = 15
 
 /**
- * Migrates a schema: creates it if missing, and applies pending migrations. Concurrent processes wait for each other. Records
- * this process by its id, if it has one. The database must respond within `limitMs`; migrations have no limit.
+ * Migrates a schema: creates it if missing, and applies pending migrations. Concurrent processes wait for each other. The
+ * database must respond within `limitMs`; migrations have no limit.
  * @throws {DatabaseRefusedError} if the database is unreachable or unusable, if PostgreSQL is too old, or if a newer version of
  * the service has migrated the schema.
  */
-export async function migratePostgres(
-  options: PostgresOptions,
-  processId: string | undefined,
-  limitMs: number,
-): Promise<void> {
+export async function migratePostgres(options: PostgresOptions, limitMs: number): Promise<void> {
   const deadline = Date.now() + startMs
   let isReported = false
   for (;;) {
     try {
-      return await migrateOnce(options, processId, limitMs)
+      return await migrateOnce(options, limitMs)
     } catch (error) {
       const failure = translateError(error)
       const isWorthRetrying = failure instanceof DatabaseUnavailableError && !isRefusal(error)
@@ -44,7 +40,7 @@ export async function migratePostgres(
   }
 }
 
-async function migrateOnce(options: PostgresOptions, processId: string | undefined, limitMs: number) {
+async function migrateOnce(options: PostgresOptions, limitMs: number) {
   const { url, directUrl, schema } = options
   const { default: pg } = await import('pg')
   const name = `${schema} migration`
@@ -55,7 +51,7 @@ async function migrateOnce(options: PostgresOptions, processId: string | undefin
     await client.connect()
     const connection = new ClientConnection(client, schema)
     await client.query(limited(limitMs, 'begin; set local statement_timeout = 0'))
-    await migrate(connection, options, processId)
+    await migrate(connection, options)
     await client.query('commit')
   } finally {
     client.end().catch(() => undefined)
@@ -65,15 +61,12 @@ async function migrateOnce(options: PostgresOptions, processId: string | undefin
 // Wrong password, no such database: waiting does not help.
 const isRefusal = (error: unknown) => /^(?:28|3D)/.test(codeOf(error))
 
-async function migrate(connection: Connection, { schema, migrations: parts }: PostgresOptions, processId?: string) {
+async function migrate(connection: Connection, { schema, migrations: parts, isRestore }: PostgresOptions) {
   await requireVersion(connection)
   await lockSchema(connection, schema)
   const created = sql`select 1 where to_regclass(${`${schema}.migrations`}) is not null`
   if (!(await connection.get(created))) await createSchema(connection, schema)
-  if (processId !== undefined) {
-    await refuseUnfinished(connection)
-    await recordProcess(connection, processId)
-  }
+  if (!isRestore) await refuseUnfinished(connection)
   for (const [part, statements] of Object.entries(parts)) await migratePart(connection, part, statements)
 }
 
@@ -124,34 +117,14 @@ async function createSchema(connection: Connection, schema: string) {
   await connection.run(ownTables)
 }
 
-const processes = name('processes')
-
 /** Table with a row while a restore is incomplete. */
 export const restores = name('restore')
 
-// Tables of this package in the schema of a service: commits, processes, and an incomplete restore.
+// Tables of this package in the schema of a service: commits, and an incomplete restore.
 const ownTables = sql`
   create table if not exists ${name('commits')} (
     id uuid primary key,
     committed_at timestamptz not null default now(),
     is_fence boolean not null default false
   );
-  create table ${processes} (id uuid primary key, seen_at timestamptz not null);
-  create table ${restores} (backup text primary key, rows_done jsonb not null default '{}')`
-
-/**
- * Heartbeat: records every few seconds that a process uses the schema, so that no restore begins under a running service.
- * `pg_stat_activity` is no substitute: connections of a pooler outlive processes and belong to none.
- */
-export const recordProcess = (connection: Connection, id: string) =>
-  connection.run(sql`insert into ${processes} (id, seen_at) values (${id}, clock_timestamp())
-    on conflict (id) do update set seen_at = excluded.seen_at`)
-
-/** Removes the record of a process, and stale records. */
-export const removeProcess = (connection: Connection, id: string) =>
-  connection.run(sql`delete from ${processes} where id = ${id} or seen_at < now() - interval '1 day'`)
-
-/** Whether any process was seen in the last ten seconds. */
-export const isInUse = async (connection: Connection): Promise<boolean> =>
-  (await connection.get(sql`select 1 from ${processes}
-    where seen_at > clock_timestamp() - interval '10 seconds' limit 1`)) !== undefined
+  create table ${restores} (backup text primary key)`

@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import type { Client, Pool, QueryResultRow } from 'pg'
 import { BackgroundTask } from '../background-task.ts'
 import type { Sql } from '../sql/sql.ts'
 import { Connection, clientConfig, limited, type PostgresOptions, serverLimits, withClient } from './connections.ts'
-import { migratePostgres, recordProcess, removeProcess } from './migrate-postgres.ts'
+import { migratePostgres } from './migrate-postgres.ts'
 import { pruneCommits, runSnapshot, runTransaction, type TransactionOptions } from './transaction.ts'
 
 interface Parts {
@@ -11,8 +10,6 @@ interface Parts {
   /** Opens a connection of its own. Absent without a direct URL. */
   connect: (() => Promise<Client>) | undefined
   onError: (error: unknown) => void
-  /** Absent for a backup or a restore. */
-  processId: string | undefined
 }
 
 /** Share of the time limit for statements; the rest is for sending the response. */
@@ -50,8 +47,7 @@ export class Postgres extends Connection implements Sql {
     if (!/^[a-z_]+$/.test(schema)) throw new Error(`${schema} is not a schema name`)
     const name = options.isRestore ? `${schema} maintenance` : schema
     const { default: pg } = await import('pg')
-    const processId = options.isRestore ? undefined : randomUUID()
-    await migratePostgres(options, processId, timeoutMs)
+    await migratePostgres(options, timeoutMs)
     const config = await clientConfig({ url, timeoutMs, name })
     const limits = directUrl === undefined ? await serverLimits(config) : {}
     const pool = new pg.Pool({
@@ -72,7 +68,7 @@ export class Postgres extends Connection implements Sql {
       await client.connect()
       return client
     }
-    const parts = { pool, connect: direct ? connect : undefined, processId, onError }
+    const parts = { pool, connect: direct ? connect : undefined, onError }
     const postgres = new Postgres(parts, options)
     await postgres.#probe.start(probeIntervalMs)
     return postgres
@@ -136,20 +132,15 @@ export class Postgres extends Connection implements Sql {
   }
 
   async #close() {
-    const { pool, processId } = this.#parts
     await this.#probe.close()
     await this.#listener?.close()
-    if (processId !== undefined) await removeProcess(this, processId).catch(() => undefined)
-    await pool.end()
+    await this.#parts.pool.end()
   }
 
   async #check() {
-    const { processId } = this.#parts
-    const isPruneDue = Date.now() - this.#prunedAt >= pruneIntervalMs
     await this.#readTime()
+    if (Date.now() - this.#prunedAt < pruneIntervalMs) return
     // A failed write does not count: a read-only database still serves reads.
-    if (processId !== undefined) await recordProcess(this, processId).catch(() => undefined)
-    if (!isPruneDue) return
     await this.run(pruneCommits).catch(() => undefined)
     this.#prunedAt = Date.now()
   }

@@ -57,7 +57,7 @@ test('an interrupted restore keeps services from starting, and is continued', as
   expect(await contentsOf({ ...shared })).toEqual(await contentsOf(store))
   const service = await openInPostgres({ url, isRestore: false })
   expect(service.database.isAvailable).toBe(true)
-  await expect(runRestore(target, backups)).rejects.toThrow('stop all replicas')
+  await expect(runRestore(target, backups)).rejects.toThrow('is not empty')
 })
 
 test('a restore overwrites nothing, and is not continued with another backup', async () => {
@@ -71,7 +71,7 @@ test('a restore overwrites nothing, and is not continued with another backup', a
   await database.query("insert into sample.users values ('eve')")
 
   await expect(runRestore(target, backups)).rejects.toThrow(
-    'The table sample.users is not empty: a restore overwrites nothing.',
+    'The table sample.users is not empty: a restore overwrites nothing. Stop all replicas.',
   )
 
   await database.query('delete from sample.users')
@@ -81,4 +81,26 @@ test('a restore overwrites nothing, and is not continued with another backup', a
   await expect(runRestore({ ...target, onRows: fail }, backups)).rejects.toThrow('stopped')
   await runBackup(store, backups)
   await expect(runRestore(target, backups)).rejects.toThrow('Another backup was being restored')
+})
+
+test('a restore beside a service that was starting when it began fails, and is unfinished', async () => {
+  const outside = makeFolder()
+  const backups = join(outside, 'backups')
+  const store = await openInFolder(join(outside, 'data'))
+  await fill(store, 1200, contents)
+  await runBackup(store, backups)
+  const { url, database } = await openInPostgres()
+  const service = await openInPostgres({ url, isRestore: false })
+  let added: Promise<unknown> | undefined
+  const addUser = () => {
+    added ??= service.database.query("insert into sample.users values ('eve')")
+  }
+
+  await expect(runRestore({ dataDir: outside, database, onRows: addUser }, backups)).rejects.toThrow(
+    'The table sample.users is not empty',
+  )
+
+  await added
+  expect(await database.query('select name from sample.users')).toEqual([{ name: 'eve' }])
+  await expect(openInPostgres({ url, isRestore: false })).rejects.toThrow('was interrupted: run it again')
 })

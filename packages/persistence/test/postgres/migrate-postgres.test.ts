@@ -1,10 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
-import { migratePostgres } from '../../src/postgres/migrate-postgres.ts'
 import { openPostgres, schema } from '../support/postgres.ts'
 
-const limits = { timeoutMs: 150_000, onError: () => undefined }
 const first = `create table ${schema}.first (id int)`
 const second = `create table ${schema}.second (id int)`
 
@@ -16,22 +13,6 @@ it('replicas that start at the same time migrate once', async () => {
   const rows = await opened[0]?.query(`select * from ${schema}.migrations`)
   expect(rows).toEqual([{ part: 'items', applied: 1 }])
   await Promise.all(opened.map((each) => each.close()))
-})
-
-it('a process uses the schema, so that no restore begins, from its migration until it is closed', async () => {
-  await using database = await testDatabase()
-  await using maintenance = await openPostgres(database.url, { isRestore: true })
-  const { url } = database
-  const id = randomUUID()
-  const processes = () => maintenance.query(`select id from ${schema}.processes`)
-
-  await migratePostgres({ url, maxConnections: 1, schema, migrations: {}, ...limits }, id, limits.timeoutMs)
-  const migrated = await processes()
-  const another = await openPostgres(url)
-  const both = await processes()
-  await another.close()
-
-  expect([migrated, both.length, await processes()]).toEqual([[{ id }], 2, [{ id }]])
 })
 
 it('a newer version applies only what the schema has not seen', async () => {

@@ -153,7 +153,7 @@ async function stateOf({ stores }: Setup, directory: string) {
 }
 
 // Nothing of a request: what the service asks in the background.
-const background = /^select 1$|static_service\.processes|static_service\.commits where/
+const background = /^select 1$|static_service\.commits where/
 
 function countStatements({ proxy }: Setup, number: number, act: () => StatementFault | undefined): Break {
   let seen = 0
