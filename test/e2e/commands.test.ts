@@ -428,13 +428,13 @@ test('npm run backup: options stand before, between and after the arguments', as
   expect(readdirSync(folder)).toContain('admin-password')
 })
 
-test('backup.ts prune all: nothing of the backup is copied over the data', async () => {
+test('backup.ts check all: nothing of the backup is copied over the data', async () => {
   const folder = join(createFolder({}), '1')
   const dataDir = createFolder({ 'registrar.json': 'today' })
 
   const results = [
     await runBackup(everything.dataDir, 'backup', 'all', folder),
-    await runBackup(dataDir, 'prune', 'all', folder),
+    await runBackup(dataDir, 'check', 'all', folder),
   ]
 
   expect(results.map(({ stderr }) => stderr)).toEqual(['', ''])

@@ -4,7 +4,7 @@ import { verifiedName } from './backup/archive.ts'
 import type { runDataCommand as run } from './backup/data-command.ts'
 
 /**
- * The commands `backup`, `restore`, `check` and `prune` of a service; resolves with the exit status. Loaded on demand,
+ * The commands `backup`, `restore` and `check` of a service; resolves with the exit status. Loaded on demand,
  * since services and their worker threads do not need it, and zod alone takes 30 ms and 8 MiB in each.
  */
 export const runDataCommand: typeof run = async (...args) => {

@@ -1,5 +1,12 @@
 import type { Writable } from 'node:stream'
-import { codeOf, DatabaseFullError, DatabaseUnavailableError, DataDirError, explainDatabaseFailure } from './errors.ts'
+import {
+  codeOf,
+  DatabaseFullError,
+  DatabaseUnavailableError,
+  DataDirError,
+  explainDatabaseFailure,
+  storageFailure,
+} from './errors.ts'
 
 /** Environment and streams of a command: `process` in a terminal. */
 export interface CommandLine {
@@ -48,13 +55,11 @@ function orUndefined<Value>(read: () => Value | undefined) {
   }
 }
 
-/** The sentence for an error of a full disk; undefined for others. */
-export const explainFullDisk = (error: unknown) =>
-  ['ENOSPC', 'EDQUOT', 'SQLITE_FULL'].includes(plainCodeOf(causeOf(error))) ? explain(error) : undefined
+export const isDiskFull = (error: unknown): boolean => storageFailure(causeOf(error)) instanceof DatabaseFullError
 
 function explain(error: unknown): string | undefined {
   const failure = causeOf(error)
-  const words = reasons[plainCodeOf(failure)]
+  const [, words] = reasons.find(([codes]) => codes.test(codeOf(failure))) ?? []
   return words && failure instanceof Error ? `${words} (${failure.message}).` : undefined
 }
 
@@ -62,25 +67,12 @@ function explain(error: unknown): string | undefined {
 const causeOf = (error: unknown) =>
   error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError ? error.cause : error
 
-// SQLite may name an extended code.
-const plainCodeOf = (failure: unknown) => codeOf(failure).replace(/^(SQLITE_[A-Z]+).*/, '$1')
-
-const full = 'The disk is full: free space and try again'
-const notAllowed = 'Permission denied: run this as the user that runs the service'
-
-const reasons: Record<string, string> = {
-  ENOSPC: full,
-  EDQUOT: 'The disk quota is exceeded: free space and try again',
-  SQLITE_FULL: full,
-  SQLITE_CANTOPEN: 'Cannot open the database: run this as the user that runs the service',
-  SQLITE_CORRUPT: 'The database is damaged, or the disk fails', // SQLite takes EIO of a read for damage.
-  SQLITE_NOTADB: 'The database is damaged',
-  SQLITE_READONLY: notAllowed,
-  EACCES: notAllowed,
-  EPERM: notAllowed,
-  EROFS: 'The file system is read-only',
-  ENOTDIR: 'A file is where a directory is expected',
-}
+// SQLite takes EIO of a read for damage.
+const reasons: [codes: RegExp, words: string][] = [
+  [/^(?:ENOSPC|EDQUOT|SQLITE_FULL)/, 'The disk is full: free space and try again'],
+  [/^(?:EACCES|EPERM|SQLITE_(?:READONLY|CANTOPEN))/, 'Permission denied: run this as the user that runs the service'],
+  [/^(?:EROFS|ENOTDIR|SQLITE_(?:CORRUPT|NOTADB))/, 'The database is damaged, or the disk fails'],
+]
 
 const intervalMs = { terminal: 100, file: 5000 }
 
@@ -98,7 +90,6 @@ export class Progress {
   #rows = 0
   #of: Amount = { count: 0, bytes: 0 }
   #done: Amount = { count: 0, bytes: 0 }
-  #begun = 0
   #shownAt = Date.now()
 
   constructor(stream: Stream) {
@@ -110,7 +101,6 @@ export class Progress {
     this.#phase = phase
     this.#of = of
     this.#done = { count: 0, bytes: 0 }
-    this.#begun = Date.now()
   }
 
   readonly rows = (count: number) => {
@@ -122,10 +112,9 @@ export class Progress {
     this.#done.count += 1
     this.#done.bytes += size
     this.#show(() => {
-      const rate = (1000 * this.#done.bytes) / Math.max(1, Date.now() - this.#begun)
       const blobs = `${this.#done.count} of ${this.#of.count} blobs`
       const bytes = `${inMegabytes(this.#done.bytes)} of ${inMegabytes(this.#of.bytes)} MB`
-      return `${this.#phase} ${blobs}, ${bytes}, ${inMegabytes(rate)} MB/s`
+      return `${this.#phase} ${blobs}, ${bytes}`
     })
   }
 

@@ -23,8 +23,8 @@ export const openBytes = (bytes: Buffer): OpenBlob => ({
   [Symbol.asyncDispose]: async () => undefined,
 })
 
-/** Opens a file to read; undefined if it does not exist. Calls `onClose` after the file was closed. */
-export async function openBlobFile(file: string, onClose = () => {}): Promise<OpenBlob | undefined> {
+/** Opens a file to read; undefined if it does not exist. */
+export async function openBlobFile(file: string): Promise<OpenBlob | undefined> {
   // Without blocking: a named pipe would wait for a writer.
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch(ignoreMissing)
   if (!handle) return undefined
@@ -40,10 +40,7 @@ export async function openBlobFile(file: string, onClose = () => {}): Promise<Op
       const there = Math.max(0, Math.min(length, size - start))
       return fill(into?.subarray(0, there) ?? Buffer.allocUnsafe(there), handle, start)
     },
-    async [Symbol.asyncDispose]() {
-      await handle.close()
-      onClose()
-    },
+    [Symbol.asyncDispose]: () => handle.close(),
   }
 }
 

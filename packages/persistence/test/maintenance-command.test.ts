@@ -35,8 +35,8 @@ test('without a terminal progress is a line every five seconds', () => {
   work(new Progress(stream))
 
   expect(written().trimEnd().split('\n')).toEqual([
-    'copied 500 of 1000 blobs, 5000 of 10000 MB, 1000 MB/s',
-    'copied 1000 of 1000 blobs, 10000 of 10000 MB, 1000 MB/s',
+    'copied 500 of 1000 blobs, 5000 of 10000 MB',
+    'copied 1000 of 1000 blobs, 10000 of 10000 MB',
   ])
 })
 
@@ -48,5 +48,5 @@ test('on a terminal one line is overwritten, and cleared at the end', () => {
   const lines = written().split('\r\x1b[K')
   expect(written()).not.toContain('\n')
   expect(lines).toHaveLength(102)
-  expect(lines.slice(-2)).toEqual(['copied 1000 of 1000 blobs, 10000 of 10000 MB, 1000 MB/s', ''])
+  expect(lines.slice(-2)).toEqual(['copied 1000 of 1000 blobs, 10000 of 10000 MB', ''])
 })

@@ -1,9 +1,8 @@
-import { existsSync } from 'node:fs'
 import { relative, resolve, sep } from 'node:path'
 import { parseArgs } from 'node:util'
 import { refuseUnfinished } from '../data-dir-lock.ts'
 import { DataDirError } from '../errors.ts'
-import { type CommandLine, explainFullDisk, runMaintenance } from '../maintenance-command.ts'
+import { type CommandLine, isDiskFull, runMaintenance } from '../maintenance-command.ts'
 import { type ArchivedService, openSource } from './archived-service.ts'
 import { type BackupResult, backUp, verifySnapshot } from './backup.ts'
 import { Repository } from './repository.ts'
@@ -17,10 +16,9 @@ const usage = (
   restore <folder>   restore the newest backup of a folder, or the one in <folder>/snapshots/<time>, into DATA_DIR or
                      DATABASE_URL, which must be empty; the service must be stopped
   check <folder>     check that the newest backup, or the one named, is complete
-  prune <folder>     after <folder>/snapshots/<time> was removed: remove what no other backup needs
 
   --verify           read every byte and compare it with its digest; else only sizes are compared
-  --keep <number>    after a backup, remove all but so many of the newest ones
+  --keep <number>    after a backup, remove all but so many of the newest ones, and what none of these needs
   --skip-damaged     go on past damaged contents, and name their files; a backup without any sound content fails
 
 An interrupted backup or restore is continued by the same command. A backup copies only the contents that the folder lacks.
@@ -32,7 +30,7 @@ interface Context extends Omit<RestoreJob, 'repository' | 'snapshot'> {
   keep: number | undefined
 }
 
-/** The commands `backup`, `restore`, `check` and `prune` of a service; resolves with the exit status. */
+/** The commands `backup`, `restore` and `check` of a service; resolves with the exit status. */
 export async function runDataCommand(service: ArchivedService, args: string[], line: CommandLine): Promise<number> {
   const { env } = line
   const dataDir = env.DATA_DIR || `data/${service.name}`
@@ -52,7 +50,7 @@ export async function runDataCommand(service: ArchivedService, args: string[], l
   })
 }
 
-const commands = { backup: runBackup, restore: runRestore, check: runCheck, prune: runPrune }
+const commands = { backup: runBackup, restore: runRestore, check: runCheck }
 
 async function runBackup(context: Context): Promise<string> {
   const { service, places, database, verify, keep, skipDamaged, signal, progress } = context
@@ -69,10 +67,8 @@ async function runBackup(context: Context): Promise<string> {
     return await describe(context, `Backed up into ${result.snapshot.folder}`, result)
   } catch (error) {
     // Keep the copied blobs for the next backup, except on a full disk, where the service may need the space.
-    const fullDisk = explainFullDisk(error)
-    if (fullDisk === undefined) await repository.removePartials()
-    else await repository.discard()
-    throw fullDisk === undefined ? error : new DataDirError(`${fullDisk} The partial copy was removed.`)
+    await (isDiskFull(error) ? repository.discard() : repository.removePartials())
+    throw error
   }
 }
 
@@ -80,12 +76,8 @@ async function runRestore(context: Context): Promise<string> {
   const { database, places } = context
   using repository = Repository.openReader(resolve(context.folder))
   const snapshot = await repository.snapshot(context.service.name)
-  const { dataDir, usersFile } = places
-  const hasUsers = !database && usersFile !== undefined && existsSync(usersFile)
   const result = await restore({ ...context, repository, snapshot })
-  const into = database ? 'DATABASE_URL' : dataDir
-  const kept = hasUsers ? `\n${usersFile} was there already, and is not overwritten.` : ''
-  return (await describe(context, `Restored into ${into}`, result)) + kept
+  return describe(context, `Restored into ${database ? 'DATABASE_URL' : places.dataDir}`, result)
 }
 
 async function runCheck(context: Context): Promise<string> {
@@ -97,12 +89,6 @@ async function runCheck(context: Context): Promise<string> {
   const known = await damages.describe('contents were damaged when it was made', snapshot)
   const { made_at } = snapshot.manifest
   return [`The backup of ${made_at} is complete${verified(context)}.`, known].filter(Boolean).join('\n')
-}
-
-async function runPrune({ service, folder }: Context): Promise<string> {
-  if (!existsSync(folder)) throw new DataDirError(`There is no finished backup in ${folder}.`)
-  using repository = await Repository.openWriter(resolve(folder), service.name)
-  return `Removed ${await repository.prune()} contents that no backup needs.`
 }
 
 function refuseOwnFolder({ places, service }: Context, folder: string) {

@@ -118,45 +118,41 @@ export class Repository implements Disposable {
     await replaceFile(file, pieces)
   }
 
-  /** Removes blobs that no finished backup refers to. @returns their number. */
-  async prune(): Promise<number> {
+  /** Removes blobs that no finished backup refers to. */
+  async #prune(): Promise<void> {
     const db = this.#small
     db.exec(`pragma temp_store = file;
       create temp table needed (digest blob primary key) without rowid`)
     const need = db.prepare('insert or ignore into needed values (?)')
     for (const snapshot of await this.snapshots())
       for await (const refs of snapshot.blobs()) for (const { digest } of refs) need.run(Buffer.from(digest, 'hex'))
-    const { changes } = db.prepare('delete from blobs where digest not in needed').run()
+    db.exec('delete from blobs where digest not in needed')
     const isNeeded = db.prepare('select 1 from needed where digest = ?')
-    let removed = changes
     const blobs = join(this.folder, 'blobs')
     for (const shard of await readdir(blobs)) {
       for (const name of await readdir(join(blobs, shard))) {
         if (/^[0-9a-f]{64}$/.test(name) && isNeeded.get(Buffer.from(name, 'hex'))) continue
         await rm(join(blobs, shard, name))
-        removed += 1
       }
     }
     db.exec('drop table needed; vacuum')
-    return removed
   }
 
   /** Removes all backups but the newest `count`, and blobs without references. */
   async keepNewest(count: number): Promise<void> {
-    const old = (await this.#finished()).slice(0, -count)
     // Rename first: after an interruption the next backup removes `.partial` snapshots.
-    for (const name of old) {
+    for (const name of (await this.#finished()).slice(0, -count)) {
       const folder = snapshotFolder(this.folder, name)
       await rename(folder, `${folder}.partial`)
     }
     await this.removePartials()
-    if (old.length > 0) await this.prune()
+    await this.#prune()
   }
 
   /** Removes all data that no finished backup needs; the whole folder if there is no finished backup. */
   async discard(): Promise<void> {
     await this.removePartials()
-    if ((await this.#finished()).length > 0) await this.prune()
+    if ((await this.#finished()).length > 0) await this.#prune()
     else {
       this[Symbol.dispose]()
       await rm(this.folder, { recursive: true })

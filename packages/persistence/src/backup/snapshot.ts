@@ -69,7 +69,6 @@ export class Snapshot {
 
   /** Copies a table, and fsyncs it. `onRows` receives the number of rows copied. */
   async addTable({ name, rows }: Table, signal: AbortSignal, onRows: (count: number) => void) {
-    const sha256 = createHash('sha256')
     let count = 0
     const lines = async function* () {
       for await (const batch of rows()) {
@@ -78,16 +77,10 @@ export class Snapshot {
         onRows(batch.length)
       }
     }
-    const hashed = async function* (chunks: AsyncIterable<Buffer>) {
-      for await (const chunk of chunks) {
-        sha256.update(chunk)
-        yield chunk
-      }
-    }
     const file = join(this.folder, fileOf(name))
     const output = createWriteStream(file, { flags: 'wx', mode: 0o600, flush: true })
-    await pipeline(Readable.from(lines()), createZstdCompress(), hashed, output, { signal })
-    this.manifest.tables.push({ name, rows: count, sha256: sha256.digest('hex') })
+    await pipeline(Readable.from(lines()), createZstdCompress(), output, { signal })
+    this.manifest.tables.push({ name, rows: count, sha256: await hashFile(file) })
   }
 
   async addFiles(files: PrivateFiles): Promise<void> {
@@ -147,9 +140,8 @@ export class Snapshot {
     const { tables, files } = this.manifest
     const all = [...tables.map(({ name, sha256 }) => ({ name: fileOf(name), sha256 })), ...files]
     for (const { name, sha256 } of all) {
-      const found = createHash('sha256')
-      await pipeline(createReadStream(join(this.folder, name)), found)
-      if (found.digest('hex') !== sha256) throw new DataDirError(`${join(this.folder, name)} has been altered.`)
+      const file = join(this.folder, name)
+      if ((await hashFile(file)) !== sha256) throw new DataDirError(`${file} has been altered.`)
     }
   }
 }
@@ -158,6 +150,12 @@ export class Snapshot {
 const batchBytes = 65_536
 
 const fileOf = (table: string) => `${table}.ndjson.zst`
+
+async function hashFile(file: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(file), hash)
+  return hash.digest('hex')
+}
 
 // Base64: by default JSON encodes a Buffer as an array with a number for each byte.
 const encodeBuffers = (row: Row): Row =>

@@ -101,7 +101,7 @@ test('a backup onto a full disk that fails among the rows leaves nothing there',
 
   expect(found).toEqual({
     status: 1,
-    message: 'The disk is full: free space and try again (no space left on device). The partial copy was removed.\n',
+    message: 'The disk is full: free space and try again (no space left on device).\n',
   })
   expect(fs.existsSync(folder)).toBe(false)
 })
@@ -124,6 +124,6 @@ test('a backup of a database that is damaged, or is none, fails with one sentenc
 
   expect(found).toEqual([
     { status: 1, message: expect.stringMatching(/^The database is damaged, or the disk fails \(/) },
-    { status: 1, message: 'The database is damaged (file is not a database).\n' },
+    { status: 1, message: 'The database is damaged, or the disk fails (file is not a database).\n' },
   ])
 })
