@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { boundary, start as startStatic } from '../../packages/static-service/test/support/start.ts'
+import { openBlobs } from '../../packages/static-service/test/support/stored-contents.ts'
 import { answersIn, exchange, names, readAll, shareTarget, startTarget } from './start.ts'
 
 const quick = { HEADERS_TIMEOUT_MS: '300', BODY_IDLE_TIMEOUT_MS: '100' }
@@ -123,16 +124,9 @@ test('a client that does not read its large file is disconnected, and the file i
   expect((await service.put('big.bin', Buffer.alloc(20_000_000))).status).toBe(201)
   const socket = net.connect(service.port, '127.0.0.1').on('error', () => undefined)
   socket.write('GET /static/big.bin HTTP/1.1\r\nhost: a\r\n\r\n')
-  const readInUse = async () => {
-    const answer = await service.call('GET', '/metrics', {
-      user: 'nobody',
-      headers: { authorization: 'Bearer metrics-token-of-tests' },
-    })
-    return /static_contents_in_use (\d+)/.exec(answer.bytes.toString())?.[1]
-  }
 
   await once(socket, 'readable') // The file is open; no more is read.
-  await expect.poll(readInUse).toBe('0')
+  await expect.poll(openBlobs).toBe(0)
 
   const received = await readAll(socket)
   expect(answersIn(received.slice(0, 1000))).toMatchObject([{ status: 200 }])

@@ -91,8 +91,7 @@ export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog) {
   for (const prefix of digestPrefixes((await catalog.totals()).totalFiles)) {
     const known = await catalog.reads.contents(prefix)
     const referenced = new Set(known.map(({ digest }) => digest))
-    const stored = new Set((await store.list(prefix)).flatMap(({ digest }) => digest ?? []))
-    const orphans = [...stored].filter((digest) => !referenced.has(digest))
+    const orphans = (await store.digests(prefix)).filter((digest) => !referenced.has(digest))
     if (orphans.length > 0) await store.erase(orphans)
     count += orphans.length
     missing = missing.concat(await store.findMissing(known)) // They may be too many for one call of push.

@@ -12,7 +12,6 @@ export function registerMetrics({ config, metrics, auth, catalog, store, compres
     static_files: ['Stored files', () => totals()?.totalFiles ?? Number.NaN],
     static_file_bytes: ['Bytes of all files', () => totals()?.totalSize ?? Number.NaN],
     static_stored_bytes: ['Bytes of the distinct contents', () => totals()?.storedSize ?? Number.NaN],
-    static_contents_in_use: ['Contents leased by readers and uploads', () => store.busy],
     static_uploads_in_flight: ['Uploads being received', () => store.countDrafts()],
     static_changes_waiting: ['Changes queued for a commit', () => catalog.waitingChanges],
     static_questions_waiting: ['Queries not yet answered by the read worker', () => catalog.waitingQueries],

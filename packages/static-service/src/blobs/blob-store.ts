@@ -49,19 +49,17 @@ export interface BlobStore {
   /** The checks of /health by name: the last known status, without waiting. */
   check(): Record<string, { status: 'ok' | 'degraded' | 'unavailable' }>
 
-  /** Blobs that are being read or stored. */
-  readonly busy: number
-
   /** Blobs that are arriving, in memory or in temporary files. */
   countDrafts(): number
 
-  /** For a check: the entries whose digests begin with one of `digestPrefixes`, and unknown files. */
-  list(prefix: string): Promise<StoredEntry[]>
+  /**
+   * For a check: stored blobs whose digests begin with one of `digestPrefixes`. Absent where a blob is stored in the
+   * transaction of its first file, and removed in that of its last.
+   */
+  digests?(prefix: string): Promise<string[]>
 
-  removeEntries(entries: StoredEntry[]): Promise<void>
-
-  /** For a check: damage of the store itself. */
-  findFaults(): Promise<{ path: string; fault: string }[]>
+  /** Removes blobs that no file refers to. */
+  removeOrphans?(digests: string[]): Promise<void>
 
   close(): Promise<void>
 }
@@ -101,11 +99,4 @@ export interface ResumableBlob extends AsyncDisposable {
 export function digestPrefixes(files: number): string[] {
   const digits = files < 10_000 ? 1 : 2
   return Array.from({ length: 16 ** digits }, (_, at) => at.toString(16).padStart(digits, '0'))
-}
-
-/** A blob with its compressed forms, or one file of it, or an unknown file. */
-export interface StoredEntry {
-  /** Of the file, below the data directory, or of the row. */
-  name: string
-  digest?: string
 }

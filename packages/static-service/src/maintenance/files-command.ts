@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { HttpError } from '@domains-and-files/http'
 import {
@@ -13,19 +12,16 @@ import {
   runMaintenance,
   unreadable,
 } from '@domains-and-files/persistence'
-import { digestPrefixes, type StoredEntry } from '../blobs/blob-store.ts'
+import { type BlobStore, digestPrefixes } from '../blobs/blob-store.ts'
 import { blobDatabaseFile, blobDatabaseName } from '../blobs/disk/small-blobs.ts'
-import { hashBytes } from '../blobs/stored-blob.ts'
 import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
 import { hasCatalog } from '../catalog/sqlite/open-sqlite.ts'
-import type { CompressedCoding } from '../rfc9110/content-codings.ts'
 import { openFolder, openShared, refusalOf, type Stores, throwExplained } from './stores.ts'
 
 const usage = `Usage: npm run files -- check [--repair]
 
-Compares every stored content of DATA_DIR (default: data/static-service; also the DATA_DIR of npm start), or of
-DATABASE_URL and S3_BUCKET, with its digest, goes on past what cannot be read, and names each damaged file with the
-reason. Exit status 1 if there are any.
+Compares every stored content of DATA_DIR (default: data/static-service), or of DATABASE_URL and S3_BUCKET, with its
+digest, goes on past what cannot be read, and names each damaged file with the reason. Exit status 1 if there are any.
 --repair removes what no file refers to; a service that uses DATA_DIR must be stopped.
 `
 
@@ -60,12 +56,12 @@ interface Report {
   contents: number
   bytes: number
   damages: Miscount[]
-  /** Unreferenced entries, by their name in the store; harmless. */
+  /** Digests of unreferenced blobs; harmless. */
   orphans: string[]
 }
 
 interface CheckOptions {
-  /** Removes orphans and damaged compressed forms. No service may be using a data directory. */
+  /** Removes orphans. No service may be using a data directory. */
   repair?: boolean
   progress?: Progress
 }
@@ -81,7 +77,7 @@ export async function check(env: NodeJS.ProcessEnv, options: CheckOptions = {}):
     await using stores = await openShared(env)
     return await checkStores(stores, options)
   }
-  const dataDir = findStore(env.DATA_DIR || 'data/static-service')
+  const dataDir = env.DATA_DIR || 'data/static-service'
   if (!hasCatalog(dataDir)) throw new DataDirError(`There is no store in ${dataDir}.`)
   if (!existsSync(blobDatabaseFile(dataDir)))
     throw new DataDirError(`There is no ${blobDatabaseName} in ${dataDir}: restore it from a backup.`)
@@ -94,7 +90,6 @@ export async function check(env: NodeJS.ProcessEnv, options: CheckOptions = {}):
 async function checkStores({ catalog, blobs }: Stores, options: CheckOptions): Promise<Report> {
   const { totalFiles, storedSize, pastSize } = await catalog.totals()
   const report: Report = { files: totalFiles, contents: 0, bytes: 0, damages: [], orphans: [] }
-  report.damages.push(...(await blobs.findFaults().catch(throwExplained)))
   report.damages.push(...(await findMiscounts(catalog.database)))
   options.progress?.begin('checked', { count: totalFiles, bytes: storedSize + pastSize })
   for (const prefix of digestPrefixes(totalFiles))
@@ -102,71 +97,46 @@ async function checkStores({ catalog, blobs }: Stores, options: CheckOptions): P
   return report
 }
 
-// `npm start` gives each service a folder in its DATA_DIR.
-function findStore(dataDir: string): string {
-  const nested = join(dataDir, 'static-service')
-  return !hasCatalog(dataDir) && hasCatalog(nested) ? nested : dataDir
-}
-
 interface Check extends CheckOptions, Pick<Stores, 'catalog' | 'blobs'> {
   report: Report
 }
 
 async function checkPart(check: Check, prefix: string): Promise<void> {
-  const { catalog, report, progress } = check
+  const { catalog, blobs, report, progress } = check
   const known = await catalog.reads.contents(prefix)
   for (const blob of known) {
-    await checkBlob(check, blob)
+    const fault = await faultOf(blobs, blob)
+    // Only files and their past that still have it: a running service may have deleted the others.
+    const paths = fault ? await catalog.pathsOf(blob.digest) : []
+    report.damages.push(...paths.map((path) => ({ path, fault: `its content ${fault}` })))
     report.contents += 1
     report.bytes += blob.size
     progress?.blob(blob)
   }
-  await checkEntries(check, prefix, new Set(known.map(({ digest }) => digest)))
+  await findOrphans(check, prefix, new Set(known.map(({ digest }) => digest)))
 }
 
-async function checkBlob(check: Check, blob: BlobRef) {
-  const { blobs, repair } = check
+async function faultOf(blobs: BlobStore, ref: BlobRef): Promise<string | undefined> {
   try {
-    const fault = await faultOf(check, blob)
-    if (fault) await reportBlob(check, blob, `its content ${fault}`)
-    for (const coding of await blobs.forms(blob.digest)) {
-      if (!(await faultOf(check, blob, coding).catch(whyUnreadable))) continue
-      if (repair) await blobs.dropForm(blob.digest, coding)
-      else await reportBlob(check, blob, `its ${coding} form is damaged`)
-    }
+    await using blob = await blobs.open(ref.digest)
+    return await findFault(blob, ref)
   } catch (error) {
-    await reportBlob(check, blob, `its content ${whyUnreadable(error)}`)
+    return whyUnreadable(error)
   }
 }
 
-async function faultOf({ blobs }: Check, ref: BlobRef, coding?: CompressedCoding) {
-  await using blob = await blobs.open(ref.digest, coding)
-  if (!coding) return await findFault(blob, ref)
-  // A form may have been removed meanwhile.
-  const found = blob && (await hashBytes(await blob.read(0, blob.size), coding, ref.size))
-  return !blob || found === ref.digest ? undefined : 'has been altered'
-}
-
-// Reports only blobs that files or their past still refer to: a running service may have deleted the others.
-async function reportBlob({ catalog, report }: Check, { digest }: BlobRef, fault: string) {
-  const paths = await catalog.pathsOf(digest)
-  report.damages.push(...paths.map((path) => ({ path, fault })))
-}
-
-async function checkEntries({ catalog, blobs, report, repair }: Check, prefix: string, known: Set<string>) {
-  const entries = await blobs.list(prefix).catch((error): StoredEntry[] => {
+async function findOrphans({ catalog, blobs, report, repair }: Check, prefix: string, known: Set<string>) {
+  const stored = await blobs.digests?.(prefix).catch((error): string[] => {
     report.damages.push({ path: `the blobs that begin with ${prefix}`, fault: whyUnreadable(error) })
     return []
   })
-  const orphans: StoredEntry[] = []
-  for (const entry of entries) {
-    const { digest } = entry
+  const orphans: string[] = []
+  for (const digest of stored ?? []) {
     // Checks again: a running service may have stored it meanwhile.
-    const isUsed = digest && (known.has(digest) || (await catalog.isReferenced(digest)))
-    if (!isUsed) orphans.push(entry)
+    if (!known.has(digest) && !(await catalog.isReferenced(digest))) orphans.push(digest)
   }
-  report.orphans.push(...orphans.map(({ name }) => name))
-  if (repair && orphans.length > 0) await blobs.removeEntries(orphans)
+  report.orphans.push(...orphans)
+  if (repair) await blobs.removeOrphans?.(orphans)
 }
 
 /** @throws the error if the store is unavailable: that is no damage. */

@@ -155,16 +155,13 @@ describe.each(implementations)('contents in $name', ({ open }) => {
     expect(await opened.store.forms(digest)).toEqual([])
   })
 
-  test('contents that arrive and that are read are counted', async () => {
+  test('contents that arrive are counted', async () => {
     await using opened = await open()
-    const digest = await opened.add('x'.repeat(100_000))
-    expect([opened.store.busy, await opened.store.countDrafts()]).toEqual([0, 0])
+    expect(opened.store.countDrafts()).toBe(0)
 
     await using _draft = opened.store.draft()
-    await using blob = await opened.store.open(digest)
-    await blob?.read(0, 1)
 
-    expect([opened.store.busy, await opened.store.countDrafts()]).toEqual([1, 1])
+    expect(opened.store.countDrafts()).toBe(1)
   })
 
   test('where one of several contents cannot be kept, none of the others stays leased', async () => {
@@ -185,7 +182,7 @@ describe.each(implementations)('contents in $name', ({ open }) => {
     }
 
     expect(events).toEqual(['kept', 'full'])
-    expect(opened.store.busy).toBe(0)
+    await expect.poll(() => opened.store.formSize(digestOf('text'), 'identity')).toBeUndefined()
   })
 
   test('health is ok', async () => {

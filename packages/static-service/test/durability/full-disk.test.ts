@@ -80,6 +80,7 @@ onSmallDisk(
 onSmallDisk(
   'as long as a large file is taken, the disk is healthy, to the last file that is not reserved',
   async (service, disk) => {
+    await service.call('GET', '/health') // It has a file of its own.
     for (let count = 0; statfsSync(disk.folder).ffree > 64; count += 1)
       writeFileSync(join(disk.folder, `of somebody else ${count}`), '')
     const putAndAsk = async (name: string) => {
@@ -251,15 +252,16 @@ test('a file system that permits access and refuses to write is an unavailable d
   using disk = mountSmallDisk(1)
   expect(disk === undefined || disk.folder !== '').toBe(true)
   if (!disk) return
-  const reserve = join(disk.folder, 'reserve')
-  writeFileSync(reserve, '')
+  const stopped = join(disk.folder, 'writable')
+  writeFileSync(stopped, '')
   disk.forbidWrites()
   const dataDir = mkdtempSync(join(tmpdir(), 'static-stopped-'))
   const options = { isReferenced: async () => false, onError: () => undefined }
   const store = await FolderBlobStore.open(dataDir, options)
   const before = store.check()
 
-  symlinkSync(reserve, join(dataDir, 'disk-reserve'))
+  rmSync(join(dataDir, 'writable'))
+  symlinkSync(stopped, join(dataDir, 'writable'))
 
   expect([before, store.check()]).toEqual([{ disk: { status: 'ok' } }, { disk: { status: 'unavailable' } }])
   await store.close()

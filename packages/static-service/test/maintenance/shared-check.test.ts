@@ -54,20 +54,6 @@ test('objects and rows that are altered or missing are named by the files that h
   expect(faults[`the content ${digestOf('small')}`]).toBe('its references are miscounted')
 })
 
-test('a repair removes damaged compressed forms and contents that no file refers to', async () => {
-  await using stores = await startSharedStores()
-  await fill(stores)
-  await stores.query("update static_service.contents set bytes = 'x' where coding = 1 and bytes is not null")
-  await stores.query("insert into static_service.contents values ($1, 0, 5, 'alone', null, null)", [digestOf('alone')])
-  const found = await check(stores.env)
-  expect(found.damages).toEqual([{ path: 'style.css', fault: 'its br form is damaged' }])
-  expect(found.orphans).toEqual([`contents/${digestOf('alone')}`])
-
-  await check(stores.env, { repair: true })
-
-  expect(await check(stores.env)).toMatchObject({ damages: [], orphans: [] })
-})
-
 test('a check goes on past an object that the store does not give, and names its files', async () => {
   await using stores = await startSharedStores()
   await fill(stores)

@@ -97,7 +97,7 @@ export async function probe(target: Target, name: string): Promise<string[]> {
 /** Files that are where they should not be, or not as they were. */
 export function inspect({ outside, data }: Target): string[] {
   const isOurs =
-    /^(?:blobs\/[0-9a-f]{2}\/[0-9a-f]{2}\/[0-9a-f]{64}(?:\.(?:br|zstd|gzip))?|(?:static-service|contents|auth|uploads)\.sqlite(?:-wal|-shm)?|disk-reserve|(?:backup\.)?lock|sentinel|users\.json(?:\.lock)?|tmp\/[0-9a-f-]{36})$/
+    /^(?:blobs\/[0-9a-f]{2}\/[0-9a-f]{2}\/[0-9a-f]{64}(?:\.(?:br|zstd|gzip))?|(?:static-service|contents|auth|uploads)\.sqlite(?:-wal|-shm)?|disk-reserve|writable|(?:backup\.)?lock|sentinel|users\.json(?:\.lock)?|tmp\/[0-9a-f-]{36})$/
   const strangers = filesBelow(outside)
     .filter((file) => file !== join(outside, 'sentinel'))
     .filter((file) => !file.startsWith(`${data}/`) || !isOurs.test(file.slice(data.length + 1)))

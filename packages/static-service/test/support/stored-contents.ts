@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { blobDatabaseFile } from '../../src/blobs/disk/small-blobs.ts'
@@ -14,6 +15,14 @@ export const filesBelow = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
+
+/** How many descriptors of stored contents this process has open. */
+export async function openBlobs(): Promise<number> {
+  const links = await Promise.all(
+    (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
+  )
+  return links.filter((link) => link.includes('/blobs/')).length
+}
 
 /** All that a store holds: files below `blobs`, `tmp` and `uploads`, and rows of the content database as `row <digest> <coding>`. */
 export function storedIn(dataDir: string): string[] {

@@ -1,6 +1,6 @@
-import { accessSync, closeSync, constants, openSync, statfsSync } from 'node:fs'
+import { closeSync, openSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
-import { BackgroundTask } from '@domains-and-files/persistence'
+import { BackgroundTask, codeOf } from '@domains-and-files/persistence'
 import { insufficientStorage } from '../../errors.ts'
 import { maxSmallBytes } from '../stored-blob.ts'
 import type { SmallBlobs } from './small-blobs.ts'
@@ -50,7 +50,7 @@ export class DiskSpace {
   check(): 'ok' | 'degraded' | 'unavailable' {
     const { dataDir, small, pastBytes } = this.#options
     try {
-      if (!small.isIntact || !isWritable(dataDir, 'disk-reserve')) return 'unavailable'
+      if (!small.isIntact || !isWritable(dataDir)) return 'unavailable'
       const short = this.#shortBy(0)
       return short > 0 && short > (pastBytes?.() ?? 0) ? 'degraded' : 'ok'
     } catch {
@@ -118,18 +118,15 @@ export class DiskSpace {
 }
 
 /**
- * Whether files can be written in a data directory. Opens a file to write, too: Linux still permits `access` where a file
- * system has stopped after an error. Not a database: closing it would end its locks. A file that is missing is no fault,
- * unless `flags` create it.
+ * Whether files can be written in a data directory. Opens one: Linux still permits `access` where a file system has
+ * stopped after an error. Not a database: closing it would end its locks.
  */
-export function isWritable(dataDir: string, file: string, flags = constants.O_WRONLY): boolean {
+export function isWritable(dataDir: string): boolean {
   try {
-    accessSync(join(dataDir, 'tmp'), constants.W_OK)
-    closeSync(openSync(join(dataDir, file), flags, 0o600))
+    closeSync(openSync(join(dataDir, 'writable'), 'a', 0o600))
     return true
   } catch (error) {
-    const { syscall, code } = error as NodeJS.ErrnoException // As both calls throw.
-    return syscall === 'open' && !/^(?:EROFS|EIO)$/.test(String(code))
+    return /^(?:ENOSPC|EDQUOT|EMFILE|ENFILE)$/.test(codeOf(error))
   }
 }
 

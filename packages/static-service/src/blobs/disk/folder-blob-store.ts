@@ -3,21 +3,14 @@ import { link, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type BlobRef, type OpenBlob, openBytes } from '@domains-and-files/persistence'
 import { type CompressedCoding, type ContentCoding, compressedCodings } from '../../rfc9110/content-codings.ts'
-import {
-  type BlobStore,
-  maxUnsavedBytes,
-  type OnSaved,
-  type ResumableBlob,
-  type SavedBlob,
-  type StoredEntry,
-} from '../blob-store.ts'
+import { type BlobStore, maxUnsavedBytes, type OnSaved, type ResumableBlob, type SavedBlob } from '../blob-store.ts'
 import { StagedBlob, StagingFile, StagingMemory } from '../staging-file.ts'
 import { type ContentHash, maxSmallBytes, type VerifiedContents } from '../stored-blob.ts'
 import { DiskSpace, type RoomOptions } from './disk-space.ts'
 import { Garbage } from './garbage.ts'
 import { type EnsureDirectory, ensureBelow, LargeBlobs, openDirectories } from './large-blobs.ts'
 import { resumableFile } from './resumable-file.ts'
-import { blobDatabaseName, SmallBlobs } from './small-blobs.ts'
+import { SmallBlobs } from './small-blobs.ts'
 
 interface FolderBlobStoreOptions extends RoomOptions {
   /** Whether any file refers to this digest; unreferenced blobs are collected. */
@@ -37,7 +30,6 @@ export class FolderBlobStore implements BlobStore {
   readonly #garbage: Garbage
   readonly #memory: StagingMemory
   readonly #leases = new BlobLeases()
-  #openFiles = 0
   /** Blobs that files refer to and that this store lacked when it was last compared. */
   missing: BlobRef[] = []
   #comparing: Promise<void> | undefined
@@ -105,13 +97,8 @@ export class FolderBlobStore implements BlobStore {
 
   async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
     const bytes = this.small.read(digest, coding)
-    if (bytes) return openBytes(bytes)
     // The bytes of an open file survive its unlinking.
-    const opened = await this.#large.open(digest, coding, () => {
-      this.#openFiles -= 1
-    })
-    if (opened) this.#openFiles += 1
-    return opened
+    return bytes ? openBytes(bytes) : this.#large.open(digest, coding)
   }
 
   readNow(digest: string): Buffer | undefined {
@@ -155,21 +142,12 @@ export class FolderBlobStore implements BlobStore {
     await this.small.emptyLog()
   }
 
-  async list(prefix: string): Promise<StoredEntry[]> {
-    const rows = this.small.digests(prefix).map((digest) => ({ name: `${blobDatabaseName}/${digest}`, digest }))
-    return [...(await this.#large.list(prefix)), ...rows]
+  async digests(prefix: string): Promise<string[]> {
+    return [...new Set([...this.small.digests(prefix), ...(await this.#large.digests(prefix))])]
   }
 
-  async removeEntries(entries: StoredEntry[]): Promise<void> {
-    for (const { name, digest } of entries) {
-      if (digest && name.startsWith(blobDatabaseName)) await this.small.remove(digest)
-      else await rm(join(this.#dataDir, name), { recursive: true, force: true })
-    }
-  }
-
-  async findFaults(): Promise<{ path: string; fault: string }[]> {
-    const fault = this.small.findFault()
-    return fault ? [{ path: 'the content database', fault }] : []
+  async removeOrphans(digests: string[]): Promise<void> {
+    for (const digest of digests) await this.#remove(digest)
   }
 
   settle(): Promise<void> {
@@ -210,10 +188,6 @@ export class FolderBlobStore implements BlobStore {
     const known = this.missing
     const some = known.slice(0, 1000)
     this.missing = known.slice(1000).concat(await this.findMissing(some).catch(() => some))
-  }
-
-  get busy(): number {
-    return this.#leases.count + this.#openFiles
   }
 
   countDrafts(): number {
@@ -284,10 +258,6 @@ class BlobLeases {
 
   isLeased(digest: string): boolean {
     return this.#leases.has(digest)
-  }
-
-  get count(): number {
-    return this.#leases.size
   }
 
   run<T>(digest: string, task: () => Promise<T>): Promise<T> {

@@ -11,7 +11,6 @@ import {
   stampOf,
 } from '@domains-and-files/persistence'
 import { type ContentCoding, contentCodings } from '../../rfc9110/content-codings.ts'
-import type { StoredEntry } from '../blob-store.ts'
 import { writeWhole } from '../staging-file.ts'
 import { blobMode, blobPathOf, folderMode, type VerifiedContents } from '../stored-blob.ts'
 
@@ -27,9 +26,8 @@ export class LargeBlobs {
     this.#verified = verified
   }
 
-  /** As `openBlobFile`. */
-  open(digest: string, coding: ContentCoding, onClose?: () => void): Promise<OpenBlob | undefined> {
-    return openBlobFile(this.#fileOf(digest, coding), onClose)
+  open(digest: string, coding: ContentCoding): Promise<OpenBlob | undefined> {
+    return openBlobFile(this.#fileOf(digest, coding))
   }
 
   async sizeOf(digest: string, coding: ContentCoding): Promise<number | undefined> {
@@ -67,23 +65,12 @@ export class LargeBlobs {
     for (const coding of codings) await rm(this.#fileOf(digest, coding), { force: true })
   }
 
-  /** The files of directories of `blobs` that begin with these hex digits, without opening any. */
-  async list(prefix: string): Promise<StoredEntry[]> {
-    const entries: StoredEntry[] = []
+  /** Blobs whose digests begin with `prefix`, two hex digits or fewer, without opening any. */
+  async digests(prefix: string): Promise<string[]> {
     const blobs = join(this.#dataDir, 'blobs')
-    const shards = (await list(blobs)).filter((shard) => shard.length === 2 && shard.startsWith(prefix))
-    for (const shard of shards) {
-      for (const folder of await list(join(blobs, shard))) {
-        for (const file of await list(join(blobs, shard, folder))) {
-          const digest = file.slice(0, 64)
-          const path = join(shard, folder, file)
-          const isOwn = contentCodings.some((coding) => join(...blobPathOf(digest, coding)) === path)
-          const name = join('blobs', path)
-          entries.push(isOwn && /^[0-9a-f]{64}$/.test(digest) ? { name, digest } : { name })
-        }
-      }
-    }
-    return entries
+    const shards = (await readdir(blobs)).filter((shard) => shard.length === 2 && shard.startsWith(prefix))
+    const paths = await Promise.all(shards.map((shard) => readdir(join(blobs, shard), { recursive: true })))
+    return paths.flat().flatMap((path) => /[0-9a-f]{64}/.exec(path)?.[0] ?? [])
   }
 
   // Fsyncs the directory in any case: a killed process may not have done so. No need to hash the file: its bytes were
@@ -158,9 +145,3 @@ async function create(directory: string) {
   })
   await fsyncDirectory(dirname(directory))
 }
-
-const list = (folder: string) =>
-  readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
-    throw error
-  })

@@ -109,12 +109,6 @@ export class SmallBlobs implements VerifiedContents {
       .finally(() => this.#recording.delete(name))
   }
 
-  /** The first damage that SQLite finds in the database, or undefined. */
-  findFault(): string | undefined {
-    const found = this.#sql.database.pragma('quick_check(1)', { simple: true })
-    return found === 'ok' ? undefined : String(found)
-  }
-
   /** False: the files of the database are gone. */
   get isIntact(): boolean {
     return this.#sql.isIntact

@@ -85,8 +85,13 @@ export class Bucket {
     const command = new this.#sdk.GetObjectCommand(input)
     return this.#call('get', async () => {
       const found = await this.#client.send(command, { abortSignal }).catch(ignoreMissing)
+      if (!found) return undefined
       // The SDK types the body for browsers too; in Node it is a stream.
-      return found && { body: found.Body as Readable, etag: found.ETag }
+      const body = found.Body as Readable
+      const range = /^bytes (\d+)-/.exec(found.ContentRange ?? '')?.[1] ?? '0'
+      if (Number(range) === start) return { body, etag: found.ETag }
+      body.destroy()
+      throw new Error(`the object store answered a range from ${start} with one from ${range}`)
     })
   }
 

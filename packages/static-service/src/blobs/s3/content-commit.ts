@@ -35,10 +35,6 @@ export class ContentCommit {
     }
   }
 
-  get count(): number {
-    return this.#pending.size
-  }
-
   /**
    * Returns the digests that are neither stored nor uploaded. Locks the objects that it finds, so that the result holds
    * until the transaction ends.

@@ -20,16 +20,14 @@ export class ObjectReader implements OpenBlob {
   readonly stamp: string
   readonly #bucket: Bucket
   readonly #object: StoredObject
-  readonly #onClose: () => void
   #expected: Slice | undefined
   #download: Download | undefined
 
-  constructor(bucket: Bucket, object: StoredObject, onClose = () => {}) {
+  constructor(bucket: Bucket, object: StoredObject) {
     this.size = object.size
     this.stamp = object.key
     this.#bucket = bucket
     this.#object = object
-    this.#onClose = onClose
   }
 
   expect(start: number, end: number): void {
@@ -57,7 +55,6 @@ export class ObjectReader implements OpenBlob {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#close()
-    this.#onClose()
   }
 
   /** Copies the next chunk, or a part of it, into the buffer; returns the number of bytes. */

@@ -1,4 +1,4 @@
-import { createHash, hash, randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { allEnded, type BlobRef, openBlobFile, type Postgres, sql } from '@domains-and-files/persistence'
 import pLimit from 'p-limit'
@@ -156,16 +156,10 @@ export class ObjectUploads {
 
   // Postpones the deletion of the object.
   async #sendPart(where: Multipart & { number: number }, { file, start, length }: FileSlice, buffer: Buffer) {
-    const sha256 = createHash('sha256')
     await using blob = await openBlobFile(file)
-    // In pieces, so that hashing does not block the event loop.
-    for (let at = 0; at < length; at += mebibyte) {
-      const pieceBytes = Math.min(mebibyte, length - at)
-      const piece = await blob?.read(start + at, pieceBytes, buffer.subarray(at))
-      if (piece?.length !== pieceBytes) throw new Error('a temporary file was truncated before it was uploaded')
-      sha256.update(piece)
-    }
-    const sent = await this.#options.bucket.putPart(where, buffer.subarray(0, length), sha256.digest('hex'))
+    const part = await blob?.read(start, length, buffer)
+    if (part?.length !== length) throw new Error('a temporary file was truncated before it was uploaded')
+    const sent = await this.#options.bucket.putPart(where, part, hash('sha256', part))
     await this.renew(where)
     return sent
   }

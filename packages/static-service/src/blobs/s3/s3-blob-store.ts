@@ -1,5 +1,4 @@
 import { hash, randomUUID } from 'node:crypto'
-import { constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
@@ -8,7 +7,6 @@ import {
   type OpenBlob,
   openBytes,
   type SqlTransaction,
-  type Statement,
   sql,
 } from '@domains-and-files/persistence'
 import {
@@ -17,7 +15,7 @@ import {
   compressedCodings,
   contentCodings,
 } from '../../rfc9110/content-codings.ts'
-import type { BlobStore, OnSaved, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
+import type { BlobStore, OnSaved, ResumableBlob, SavedBlob } from '../blob-store.ts'
 import { isWritable } from '../disk/disk-space.ts'
 import { StagedBlob, StagingFile, StagingMemory } from '../staging-file.ts'
 import { type ContentHash, folderMode, maxSmallBytes, type VerifiedContents } from '../stored-blob.ts'
@@ -49,7 +47,6 @@ export class S3BlobStore implements BlobStore {
   readonly #uploads: ObjectUploads
   #probe: BackgroundTask | undefined
   readonly #memory = new StagingMemory()
-  #open = 0
 
   /** Creates the folder for temporary files, and empties it. */
   static async open(options: S3BlobStoreOptions): Promise<S3BlobStore> {
@@ -102,10 +99,7 @@ export class S3BlobStore implements BlobStore {
     const row = await findRow(snapshot, digest, coding)
     if (!row) return undefined
     if ('bytes' in row) return openBytes(row.bytes)
-    this.#open += 1
-    return new ObjectReader(this.#options.bucket, row, () => {
-      this.#open -= 1
-    })
+    return new ObjectReader(this.#options.bucket, row)
   }
 
   async forms(digest: string): Promise<CompressedCoding[]> {
@@ -142,7 +136,8 @@ export class S3BlobStore implements BlobStore {
   }
 
   async dropForm(digest: string, coding: CompressedCoding): Promise<void> {
-    await this.#delete(isForm(digest, coding))
+    const { postgres, graceSeconds } = this.#options
+    await postgres.run(deleteContents(isForm(digest, coding), graceSeconds))
   }
 
   // PostgreSQL's own pages and log are left to its vacuum and checkpoints.
@@ -150,32 +145,9 @@ export class S3BlobStore implements BlobStore {
     return this.sweep.runFor(digests)
   }
 
-  async list(prefix: string): Promise<StoredEntry[]> {
-    const rows = await this.#options.postgres.all<{ digest: string }>(
-      sql`select digest from static_service.contents
-        where digest between ${prefix} and ${`${prefix}g`} and coding = 0`,
-    )
-    return rows.map(({ digest }) => ({ name: `contents/${digest}`, digest }))
-  }
-
-  // There are none, unless rows were changed by hand.
-  async removeEntries(): Promise<void> {
-    await this.#delete(sql`not exists (select from static_service.blobs where digest = contents.digest)`)
-  }
-
-  // PostgreSQL checks its pages itself.
-  async findFaults() {
-    return []
-  }
-
   check() {
-    const isDiskWritable = isWritable(this.#options.dataDir, 'writable', constants.O_WRONLY | constants.O_CREAT)
     const statusIf = (isOk: boolean | undefined) => ({ status: isOk ? ('ok' as const) : ('unavailable' as const) })
-    return { disk: statusIf(isDiskWritable), s3: statusIf(this.#probe?.isAvailable) }
-  }
-
-  get busy(): number {
-    return this.#open + this.commits.count
+    return { disk: statusIf(isWritable(this.#options.dataDir)), s3: statusIf(this.#probe?.isAvailable) }
   }
 
   countDrafts(): number {
@@ -194,11 +166,6 @@ export class S3BlobStore implements BlobStore {
       sql`select coding, size from static_service.contents where digest = ${digest} order by coding`,
     )
     return new Map(rows.map(({ coding, size }) => [contentCodings[coding] ?? 'identity', size]))
-  }
-
-  async #delete(condition: Statement) {
-    const { postgres, graceSeconds } = this.#options
-    await postgres.run(deleteContents(condition, graceSeconds))
   }
 
   // Skips the upload if the blob is already stored.

@@ -23,6 +23,8 @@ export type Fault =
   | { kind: 'cut-response' }
   /** There is no response. */
   | { kind: 'silent' }
+  /** The range of a GET is ignored. */
+  | { kind: 'whole' }
   | { kind: 'slow'; ms: number }
 
 /** Which call a request is. */
@@ -240,7 +242,8 @@ async function read({ request, response, store, call, fault, onSent }: Exchange)
   const object = store.objects.get(call.key)
   if (!object) return refuse(response, 404, 'NoSuchKey')
   const { size, etag } = object
-  const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? []
+  const header = fault?.kind === 'whole' ? '' : request.headers.range
+  const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(header ?? '') ?? []
   const start = Number(first ?? 0)
   const end = Math.min(Number(last ?? size - 1) + 1, size)
   if (start > size) return refuse(response, 416, 'InvalidRange')
