@@ -50,7 +50,7 @@ export class DomainList {
 
   private constructor(options: ListOptions, { complete, partial }: StoredPasses) {
     this.#options = options
-    if (complete) this.#snapshot = new ListSnapshot(complete)
+    if (complete) this.#snapshot = toSnapshot(complete)
     this.#reader = new ListReader(options, { complete, partial })
     if (complete || partial) this.#schedule(partial ? 0 : this.#dueInMs(complete))
   }
@@ -77,10 +77,10 @@ export class DomainList {
    */
   async findZoneOf(hostName: string, isVisible: Visibility): Promise<Domain | undefined> {
     if (!this.#snapshot) await this.#awaitFirst(true)
-    const names = this.#snapshot?.names ?? new Set(this.#reader.progress.entries.map(({ name }) => name))
+    const { domains } = this.#snapshot ?? toSnapshot({ pages: [this.#reader.progress.entries], startedAt: 0 })
     let rest = toAscii(hostName.replace(/\.$/, '')) ?? ''
     for (; rest.includes('.'); rest = rest.slice(rest.indexOf('.') + 1)) {
-      const domain = names.has(rest) && isVisible(rest) ? readDomain(rest) : undefined
+      const domain = domains.has(rest) && isVisible(rest) ? readDomain(rest) : undefined
       if (typeof domain === 'object') return domain
     }
     if (!this.#snapshot) throw this.#incomplete()
@@ -92,7 +92,7 @@ export class DomainList {
     const { pagesRead, pages = null } = this.#reader.progress
     const { domains, startedAt } = this.#snapshot ?? {}
     return {
-      domains: domains?.length ?? null,
+      domains: domains?.size ?? null,
       read_at: startedAt === undefined ? null : new Date(startedAt).toISOString(),
       is_reading: this.#reading !== undefined,
       pages_read: pagesRead,
@@ -109,13 +109,13 @@ export class DomainList {
   countExpiring(days: number): number {
     const until = this.#options.clock.now() + days * 86_400_000
     const soon = ({ expires_on: date }: DomainEntry) => date !== null && Date.parse(date) <= until
-    return this.#snapshot?.domains.filter(soon).length ?? 0
+    return [...(this.#snapshot?.domains.values() ?? [])].filter(soon).length
   }
 
   /** The domains on the registrar's DNS, as far as the list was read. */
   get managed(): string[] {
-    const domains = this.#snapshot?.domains ?? []
-    return domains.filter((each) => each.uses_registrar_dns !== false).map(({ name }) => name)
+    const domains = this.#snapshot?.domains.values() ?? []
+    return [...domains].filter((each) => each.uses_registrar_dns !== false).map(({ name }) => name)
   }
 
   close() {
@@ -125,14 +125,12 @@ export class DomainList {
 
   #pageOf(snapshot: ListSnapshot, query: ListQuery, isVisible: Visibility | undefined): ListPage {
     const now = this.#options.clock.now()
-    const matching = snapshot
-      .sorted(query.sortBy)
-      .filter(
-        (domain) =>
-          matchesTerm(domain, query.searchTerm) &&
-          isOfType(domain, query.listType, now) &&
-          (isVisible === undefined || isVisible(domain.name)),
-      )
+    const isMatching = (domain: DomainEntry) =>
+      matchesTerm(domain, query.searchTerm) &&
+      isOfType(domain, query.listType, now) &&
+      (isVisible === undefined || isVisible(domain.name))
+    const sort = () => sortDomains([...snapshot.domains.values()], query.sortBy)
+    const matching = snapshot.sorted.getOrInsertComputed(query.sortBy, sort).filter(isMatching)
     const start = (query.page - 1) * query.pageSize
     const age = Math.max(0, now - snapshot.startedAt)
     return {
@@ -179,7 +177,7 @@ export class DomainList {
     if (clock.now() - snapshot.startedAt < registrar.freshAgeMs) return
     const reading = this.#read(true)
     reading.catch(() => undefined) // `#readOnce` records it; a long list is answered from the snapshot.
-    if (snapshot.domains.length <= pageSize) await Promise.race([reading, delay(clock, maxWaitMs)])
+    if (snapshot.domains.size <= pageSize) await Promise.race([reading, delay(clock, maxWaitMs)])
   }
 
   #read(isAwaited: boolean): Promise<void> {
@@ -193,7 +191,7 @@ export class DomainList {
     this.#timer?.cancel()
     try {
       const pass = await this.#reader.read({ isAwaited })
-      this.#snapshot = new ListSnapshot(pass)
+      this.#snapshot = toSnapshot(pass)
       this.#hasFailed = false
       this.#schedule(pass.hasChanged ? retryMs : this.#dueInMs(pass))
     } catch (error) {
@@ -246,22 +244,16 @@ export function matchesTerm({ name }: { name: string }, term: string | undefined
   return name.includes(wanted) || (name.includes('xn--') && domainToUnicode(name).includes(wanted))
 }
 
-/** The account's domains as one complete reading found them. */
-class ListSnapshot {
-  readonly domains: readonly DomainEntry[]
-  readonly names: ReadonlySet<string>
-  readonly startedAt: number
-  readonly #sorted = new Map<ListQuery['sortBy'], readonly DomainEntry[]>()
-
-  constructor(pass: ListPass) {
-    // A domain added between two pages moves another one to a second page.
-    const byName = new Map(pass.pages.flat().map((domain) => [domain.name, domain]))
-    this.domains = [...byName.values()]
-    this.names = new Set(byName.keys())
-    this.startedAt = pass.startedAt
-  }
-
-  sorted(sortBy: ListQuery['sortBy']): readonly DomainEntry[] {
-    return this.#sorted.getOrInsertComputed(sortBy, () => sortDomains(this.domains, sortBy))
-  }
+/** The account's domains as one complete reading found them, by name. */
+interface ListSnapshot {
+  domains: ReadonlyMap<string, DomainEntry>
+  sorted: Map<ListQuery['sortBy'], DomainEntry[]>
+  startedAt: number
 }
+
+// A domain added between two pages moves another one to a second page.
+const toSnapshot = ({ pages, startedAt }: Pick<ListPass, 'pages' | 'startedAt'>): ListSnapshot => ({
+  domains: new Map(pages.flat().map((domain) => [domain.name, domain])),
+  sorted: new Map(),
+  startedAt,
+})

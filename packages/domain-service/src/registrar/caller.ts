@@ -29,8 +29,6 @@ export interface Command<Value> extends Call {
 }
 
 const maxTries = 3
-// An entry is stale after more than this.
-const unknownMs = 60_000 - 1
 
 /** Makes calls: within the quota, past the circuit breaker, measured, and repeated where that is harmless. */
 export class RegistrarCaller {
@@ -38,7 +36,7 @@ export class RegistrarCaller {
   /** Names that the registrar does not know, per command: it is not asked again for 60 s. */
   readonly #unknown: LRUCache<string, true>
   readonly breaker: CircuitBreaker
-  #transport: Promise<RegistrarTransport> | undefined
+  #transport: RegistrarTransport | undefined
   /** The last outcomes of calls about the account, as the API has them. */
   outcomes: { last_success_at: string | null; last_failure: { at: string; code: string } | null } = {
     last_success_at: null,
@@ -47,9 +45,7 @@ export class RegistrarCaller {
 
   constructor(options: CallerOptions) {
     this.#options = options
-    // By size: with `max` it would allocate room for all at once.
-    const size = { maxSize: 10_000, sizeCalculation: () => 1 }
-    this.#unknown = new LRUCache({ ...size, ttl: unknownMs, ttlResolution: 0, perf: options.clock })
+    this.#unknown = new LRUCache({ max: 1_000, ttl: 60_000, ttlResolution: 0, perf: options.clock })
     this.breaker = new CircuitBreaker(options.clock, options.onFailing)
   }
 
@@ -85,7 +81,7 @@ export class RegistrarCaller {
     this.breaker.admit()
     let observe: ReturnType<NonNullable<typeof calls>['startTimer']> | undefined
     try {
-      const transport = await (this.#transport ?? this.#openTransport())
+      const transport = await this.#openTransport()
       await quota.take(slot)
       observe = calls?.startTimer({ command: command.command })
       const { response, result } = await transport.call(command, onSend)
@@ -105,20 +101,14 @@ export class RegistrarCaller {
 
   async close(): Promise<void> {
     this.#options.quota.close()
-    await (await this.#transport)?.close()
+    await this.#transport?.close()
   }
 
   // Loaded with the first call: the HTTP client and the XML parser take a fifth of the start.
-  #openTransport(): Promise<RegistrarTransport> {
+  async #openTransport(): Promise<RegistrarTransport> {
     const { account, timeoutMs } = this.#options
-    this.#transport = import('./transport.ts').then(
-      ({ RegistrarTransport }) => new RegistrarTransport(account, timeoutMs),
-      (error) => {
-        // Out of file descriptors, perhaps: the next call tries again.
-        this.#transport = undefined
-        throw error
-      },
-    )
+    const transport = await import('./transport.ts')
+    this.#transport ??= new transport.RegistrarTransport(account, timeoutMs)
     return this.#transport
   }
 

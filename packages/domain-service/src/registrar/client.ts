@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 import type { CallQuota } from '../budget/call-quota.ts'
 import type { CallSlot } from '../budget/call-windows.ts'
 import type { Domain } from '../dns/domain-name.ts'
-import type { Zone } from '../dns/zone.ts'
+import { emailTypes, type Zone } from '../dns/zone.ts'
 import { emailTypeUnknown } from '../errors.ts'
 import { type CallerOptions, isNotFound, RegistrarCaller } from './caller.ts'
 import {
@@ -13,7 +13,6 @@ import {
   type Nameservers,
   readDomainInfo,
   readDomainList,
-  readEmailType,
   readNameserverList,
   readZone,
   requireSuccess,
@@ -63,7 +62,8 @@ export class RegistrarClient {
 
   /** The email type as getInfo names it, for a zone whose getHosts does not; undefined where neither does. */
   async emailType(domain: Domain, slot: CallSlot) {
-    return readEmailType(await this.info(domain, slot))
+    const { dns } = await this.info(domain, slot)
+    return emailTypes.find((type) => type === dns.email_type)
   }
 
   /** Falls back to getInfo for a FreeDNS domain, which the command for nameservers does not know. */
@@ -177,12 +177,12 @@ export interface CacheOptions {
   ttlMs: number
   /** Maximum age of a value that counts as fresh; 0 unless calls are scarce. */
   freshAgeMs: () => number
-  /** Maximum age of a value that is served while loading fails. */
-  maxStaleMs?: number
   now: () => number
   /** The version, which each write of any process raises: an answer of another version is outdated. */
   versionOf?: ((key: string) => Promise<number>) | undefined
 }
+
+const maxStaleMs = 300_000
 
 /**
  * Answers of the registrar by key; concurrent loads of a key are one load. A load that began before `put`
@@ -200,10 +200,10 @@ export class ResponseCache<Value> {
 
   /**
    * The cached value up to `ttlMs` old, or up to `freshAgeMs` if `fresh`; otherwise a loaded one. If loading fails for a
-   * reason that may pass, an expired value up to `maxStaleMs` old, but never if `fresh`.
+   * reason that may pass, an expired value up to five minutes old, but never if `fresh`.
    */
   async read(key: string, load: () => Promise<Value>, fresh = false): Promise<Cached<Value>> {
-    const { ttlMs, freshAgeMs, maxStaleMs = 300_000, now, versionOf } = this.#options
+    const { ttlMs, freshAgeMs, now, versionOf } = this.#options
     const version = versionOf ? await versionOf(key) : 0
     const known = this.#entries.get(key)
     const entry = known?.version === version ? known : undefined

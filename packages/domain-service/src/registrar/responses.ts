@@ -132,9 +132,6 @@ function readRights(rights: Element | undefined): string[] {
   )
 }
 
-/** The email type of getInfo; undefined where no zone can have it. */
-export const readEmailType = ({ dns }: DomainInfo) => emailTypes.find((type) => type === dns.email_type)
-
 // getInfo has the panel's words: for no e-mail they differ from the code of getHosts.
 function toEmailType(shown: string | undefined): string | null {
   const text = shown?.trim() ?? ''

@@ -141,10 +141,7 @@ export function readEnvelope(text: string, { command, result: resultName, domain
  * @throws {CallFailed} whose message quotes nothing of the document.
  */
 export function parseResponse(document: string): Element {
-  const text = trimComments(document)
-  if (!/^<ApiResponse[\s>]/.test(text)) throw badAnswer('is not an answer in XML')
-  // A lenient parser takes a truncated zone for a shorter one, and the next write deletes the rest.
-  if (!text.endsWith('</ApiResponse>')) throw badAnswer('is cut short')
+  const text = document.trim()
   rejectUnsafe(text)
   if (XMLValidator.validate(text) !== true) throw badAnswer('is not well-formed XML')
   let nodes: Node[]
@@ -153,33 +150,10 @@ export function parseResponse(document: string): Element {
   } catch {
     throw badAnswer('cannot be parsed')
   }
-  const roots = toElements(nodes, 0)
+  const roots = toElements(nodes)
   const [root] = roots
   if (!root || roots.length > 1 || root.name !== 'ApiResponse') throw badAnswer('has no single root')
   return root
-}
-
-// The document without its XML declaration, and without white space and comments around the root (XML 1.0, 2.1).
-function trimComments(document: string): string {
-  let text = document.trim().replace(/^<\?xml[^>]*\?>/, '')
-  for (text = text.trimStart(); text.startsWith('<!--'); text = text.trimStart()) {
-    const close = text.indexOf('-->', 4)
-    if (close < 0) throw badAnswer('has an open comment or section')
-    checkComment(text.slice(0, close))
-    text = text.slice(close + 3)
-  }
-  while (text.endsWith('-->')) {
-    const start = text.lastIndexOf('<!--')
-    if (start < 0) break
-    checkComment(text.slice(start, -3))
-    text = text.slice(0, start).trimEnd()
-  }
-  return text
-}
-
-// XML 1.0, 2.5: no `--` inside a comment.
-function checkComment(unclosed: string) {
-  if (unclosed.length < 4 || unclosed.includes('--', 4)) throw badAnswer('has a broken comment')
 }
 
 function rejectUnsafe(text: string) {
@@ -187,8 +161,12 @@ function rejectUnsafe(text: string) {
   if (text.split(/<|="/, maxMarkup + 1).length > maxMarkup) throw badAnswer('has too much markup')
   if (/[\p{Cc}--[\t\n\r\x7f-\x9f]]/v.test(text)) throw badAnswer('has control characters')
   // An unclosed comment or section extends to the end: otherwise every `<!--` would be searched again.
-  const plain = text.replace(/<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[[\s\S]*?(?:\]\]>|$)/g, '')
-  if (!plain.endsWith('</ApiResponse>')) throw badAnswer('has an open comment or section')
+  const plain = text.replace(/<!--[\s\S]*?(-->|$)|<!\[CDATA\[[\s\S]*?(\]\]>|$)/g, (_all, ...ends) =>
+    ends[0] || ends[1] ? '' : '<',
+  )
+  if (!/^(?:<\?xml[^>]*\?>)?\s*<ApiResponse[\s>]/.test(plain)) throw badAnswer('is not an answer in XML')
+  // A lenient parser takes a truncated zone for a shorter one, and the next write deletes the rest.
+  if (!plain.trimEnd().endsWith('</ApiResponse>')) throw badAnswer('is cut short')
   if (plain.split('<').some(({ length }) => length > maxRun)) throw badAnswer('has a longer text than any answer')
   if (/&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)/.test(plain)) {
     throw badAnswer('has an entity that XML does not know')
@@ -199,7 +177,6 @@ function rejectUnsafe(text: string) {
 
 // A zone of 150 records has some 2,000 tags and attributes; the limit only stops markup bombs.
 const maxMarkup = 200_000
-const maxDepth = 32
 // An address has at most 2,500 characters, each escaped as up to six. The parser appends a tag or text character by
 // character: one of 10 MiB takes it 15 seconds and 300 MiB.
 const maxRun = 64 * 1024
@@ -216,18 +193,18 @@ const parser = new XMLParser({
   ignoreDeclaration: true,
   ignorePiTags: true,
   cdataPropName: '#cdata',
+  maxNestedTags: 32,
 })
 
 type Node = Record<string, unknown>
 
-function toElements(nodes: Node[], depth: number): Element[] {
-  if (depth > maxDepth) throw badAnswer('is nested too deeply')
+function toElements(nodes: Node[]): Element[] {
   return nodes.flatMap((node) => {
     const name = Object.keys(node).find((key) => key !== ':@')
     if (name === undefined || name.startsWith('#')) return []
     const inner = node[name] as Node[] // With `preserveOrder` an element holds its nodes.
     const attributes = Object.entries((node[':@'] ?? {}) as Record<string, string>)
-    const children = toElements(inner, depth + 1)
+    const children = toElements(inner)
     const text = inner.map(textOf).join('')
     // Answers have no mixed content; text here is an element that lost its bracket.
     if (children.length > 0 && text.trim() !== '') throw badAnswer('has text between its elements')

@@ -49,7 +49,7 @@ test.each([
   ['an open comment before the root', `<!-- ${wrap('')}`],
   ['an open comment after the root', `${wrap('')}<!-- `],
   ['dashes in a comment before the root', `<!-- a -- b -->${wrap('')}`],
-  ['dashes in a comment after the root', `${wrap('')}<!-- a -- b -->`],
+  ['an open comment after the root that ends as a section', `${wrap('')}<!-- ]]>`],
   ['a DOCTYPE after a comment', `<!-- a --><!DOCTYPE x>${wrap('')}`],
   ['text', 'Too many requests'],
   ['HTML', '<!doctype html><html><body>Just a moment...</body></html>'],

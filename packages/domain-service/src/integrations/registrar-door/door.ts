@@ -23,6 +23,8 @@ const maxFormBytes = 2 * 1024 * 1024
 // Several times those of a full zone.
 const maxParameters = 5_000
 
+const dayMs = 86_400_000
+
 /**
  * The registrar's own XML API, for tools that know only that. A response is the registrar's envelope in HTTP 200, errors
  * included. Failures that may pass get HTTP 405, the registrar's status for too many requests.
@@ -122,10 +124,11 @@ interface Command {
 /** The commands by their names in lower case. */
 function commandsOf(registrar: RegistrarClient) {
   const { getList, getHosts, setHosts } = results.unknownZone
+  const tlds = new ResponseCache<RegistrarElement>(registrar.cacheOptions(dayMs))
   const commands: Command[] = [
     { name: 'namecheap.domains.getList', run: listDomains },
     { name: 'namecheap.domains.getInfo', run: getInfo, unknown: results.unknownInfo },
-    { name: 'namecheap.domains.getTldList', run: tldReader(registrar) },
+    { name: 'namecheap.domains.getTldList', run: async () => [toElement((await tlds.read('', () => registrar.tlds())).value)] },
     { name: 'namecheap.domains.dns.getList', run: getNameservers, unknown: getList },
     { name: 'namecheap.domains.dns.getHosts', run: readHosts, unknown: getHosts },
     { name: 'namecheap.domains.dns.setHosts', run: writeHosts, unknown: setHosts },
@@ -150,13 +153,6 @@ async function getInfo(params: Params, { caller, infos, registrar }: DoorContext
   // No token sees the owner's mailbox; a token that is limited to some records does not see the number of all.
   const hidden = caller.records ? ['EmailDetails', 'HostCount'] : ['EmailDetails']
   return [toElement(value.element, hidden)]
-}
-
-function tldReader(registrar: RegistrarClient): Command['run'] {
-  const dayMs = 86_400_000
-  const options = { ...registrar.cacheOptions(dayMs), maxStaleMs: 30 * dayMs }
-  const cache = new ResponseCache<RegistrarElement>(options)
-  return async () => [toElement((await cache.read('', () => registrar.tlds())).value)]
 }
 
 /** An element of the registrar without the attributes and children of these names. */
