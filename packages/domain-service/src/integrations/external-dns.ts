@@ -2,7 +2,7 @@ import { allowsDomain, type Caller, requireRrsetWrites } from '@domains-and-file
 import { type App, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
-import type { Domain } from '../dns/domain-name.ts'
+import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { EnsureEdit } from '../dns/edits/zone-edit.ts'
 import type { RecordInput } from '../dns/record.ts'
 import { recordTypeOf, recordTypes } from '../dns/record-types.ts'
@@ -51,14 +51,16 @@ class ExternalDnsWebhook {
     this.#dependencies = dependencies
   }
 
-  /** The domains to manage that the caller may see: of EXTERNAL_DNS_DOMAINS, or else of the account. */
+  /** The domains on the registrar's DNS that the caller may see: of EXTERNAL_DNS_DOMAINS, or else of the account. */
   async domainsOf(caller: Caller): Promise<Domain[]> {
     const { domains, config } = this.#dependencies
-    const exact = config.externalDnsDomains ?? caller.domains
-    const names = exact?.every((name) => !name.startsWith('*')) ? exact : await this.#listed(caller)
-    const visible = names.filter((name) => allowsDomain(caller, name))
-    const found = await Promise.all(visible.map((name) => domains.findZoneOf(name, (each) => each === name)))
-    return found.filter((domain) => domain !== undefined)
+    const { externalDnsDomains: only } = config
+    const listed = await domains.select(
+      { listType: 'ALL', searchTerm: undefined, sortBy: 'NAME', page: 1, pageSize: maxDomains },
+      { isVisible: (name) => allowsDomain(caller, name) && (only?.includes(name) ?? true), wantsFresh: false },
+    )
+    const found = listed.domains.map((each) => (each.uses_registrar_dns === false ? '' : readDomain(each.name)))
+    return found.filter((domain) => typeof domain === 'object')
   }
 
   async records(caller: Caller): Promise<Endpoint[]> {
@@ -120,14 +122,6 @@ class ExternalDnsWebhook {
     return toRrsets(zone)
       .filter(({ type }) => endpointTypes.includes(type))
       .map((rrset) => toEndpoint(rrset, domain.name))
-  }
-
-  async #listed(caller: Caller): Promise<string[]> {
-    const { domains } = await this.#dependencies.domains.select(
-      { listType: 'ALL', searchTerm: undefined, sortBy: 'NAME', page: 1, pageSize: maxDomains },
-      { isVisible: (name) => allowsDomain(caller, name), wantsFresh: false },
-    )
-    return domains.flatMap(({ name, uses_registrar_dns }) => (uses_registrar_dns === false ? [] : name))
   }
 }
 

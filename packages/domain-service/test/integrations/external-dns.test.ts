@@ -102,6 +102,7 @@ test('a domain on other nameservers is left out and does not stop the others', a
   const token = await createToken(service, { role: 'editor', domains: ['example.org'] })
 
   const include = await call(service, 'GET', '')
+  await service.sandbox.setZone('example.net', { dns: 'custom', nameservers: moved.nameservers })
   const all = await call(service, 'GET', '/records')
   const named = await call(service, 'GET', '/records', { token })
 

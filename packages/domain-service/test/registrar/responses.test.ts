@@ -1,12 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseRow } from '../../src/dns/record.ts'
 import { CallFailed } from '../../src/registrar/call-failed.ts'
-import {
-  readDomainInfo,
-  readDomainList,
-  readNameserverList,
-  readZone,
-} from '../../src/registrar/responses.ts'
+import { readDomainInfo, readDomainList, readNameserverList, readZone } from '../../src/registrar/responses.ts'
 import { readEnvelope } from '../../src/registrar/transport.ts'
 import { failureOf, getHosts, getInfo, getList, getServers } from '../support/expected.ts'
 import { answer, host, zoneAnswer } from '../support/responses.ts'

@@ -20,7 +20,7 @@ export interface Call {
   params: Record<string, string>
   /** `under way`, `ok`, `error <number>` or `rate`; the caller may have seen worse, see `fault`. */
   outcome: string
-  fault: Breakage['kind'] | undefined
+  fault?: Breakage['kind'] | undefined
 }
 
 export interface RegistrarOptions extends Partial<Omit<AccountOptions, 'owner'>> {
@@ -47,8 +47,9 @@ export class Registrar {
   readonly #options: ReturnType<typeof complete>
   readonly #account: Account
   readonly #rate: RateLimit
-  readonly #closing = new AbortController()
-  #slowness = new AbortController()
+  /** Ends the waits of calls. */
+  #waits = new AbortController()
+  isStopping = false
   /** Zones as they were before their last setHosts. */
   readonly #previous = new Map<string, Pick<Domain, 'emailType' | 'hosts'>>()
   #late: Params[] = []
@@ -70,22 +71,19 @@ export class Registrar {
 
   /** Ends all waits; waiting calls are not executed. */
   stop(): void {
-    this.#closing.abort()
-  }
-
-  get isStopping(): boolean {
-    return this.#closing.signal.aborted
+    this.isStopping = true
+    this.#waits.abort()
   }
 
   fault(...list: FaultInput[]): void {
     this.faults.push(...list.map((fault) => Fault.parse(fault)))
   }
 
-  /** Removes pending faults; calls delayed by `slow` ones continue at once. */
+  /** Removes pending faults; delayed calls continue at once. */
   clearFaults(): void {
     this.faults = []
-    this.#slowness.abort()
-    this.#slowness = new AbortController()
+    this.#waits.abort()
+    this.#waits = new AbortController()
   }
 
   clearCalls(): void {
@@ -119,15 +117,7 @@ export class Registrar {
   async handle(method: string, params: Params, reply: ServerResponse): Promise<Call> {
     const { now, delayMs } = this.#options
     const { command, domain } = params
-    const call: Call = {
-      command,
-      domain,
-      at: now(),
-      method,
-      params: params.withoutKey(),
-      outcome: 'under way',
-      fault: undefined,
-    }
+    const call: Call = { command, domain, at: now(), method, params: params.withoutKey(), outcome: 'under way' }
     this.calls.push(call)
     if (this.calls.length > maxCalls) this.calls.shift()
     if (!this.#rate.take(now())) {
@@ -139,10 +129,10 @@ export class Registrar {
     this.faults = rest
     call.fault = broken?.kind
     await this.#wait(delayMs)
-    if (slow?.when === 'before') await this.#waitWhileSlow(slow.ms)
+    if (slow?.when === 'before') await this.#wait(slow.ms)
     const answer = this.#answer(params, broken)
     await this.#account.save()
-    if (slow?.when === 'after') await this.#waitWhileSlow(slow.ms)
+    if (slow?.when === 'after') await this.#wait(slow.ms)
     call.outcome = answer instanceof ErrorResponse ? `error ${answer.number}` : 'ok'
     const shown = broken?.kind === 'wrong_command' ? params.withCommand(broken.answer) : params
     sendXml(reply, render(shown, answer, now()), broken)
@@ -195,15 +185,9 @@ export class Registrar {
   }
 
   /** @throws if the sandbox stops. */
-  async #wait(ms: number, signal = this.#closing.signal): Promise<void> {
-    if (ms > 0) await sleep(ms, undefined, { signal })
-  }
-
-  async #waitWhileSlow(ms: number): Promise<void> {
-    const signal = AbortSignal.any([this.#closing.signal, this.#slowness.signal])
-    await this.#wait(ms, signal).catch((error) => {
-      if (this.isStopping) throw error
-    })
+  async #wait(ms: number): Promise<void> {
+    if (ms > 0) await sleep(ms, undefined, { signal: this.#waits.signal }).catch(() => undefined)
+    if (this.isStopping) throw new Error('The sandbox stops')
   }
 }
 

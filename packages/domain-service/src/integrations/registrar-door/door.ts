@@ -128,7 +128,10 @@ function commandsOf(registrar: RegistrarClient) {
   const commands: Command[] = [
     { name: 'namecheap.domains.getList', run: listDomains },
     { name: 'namecheap.domains.getInfo', run: getInfo, unknown: results.unknownInfo },
-    { name: 'namecheap.domains.getTldList', run: async () => [toElement((await tlds.read('', () => registrar.tlds())).value)] },
+    {
+      name: 'namecheap.domains.getTldList',
+      run: async () => [toElement((await tlds.read('', () => registrar.tlds())).value)],
+    },
     { name: 'namecheap.domains.dns.getList', run: getNameservers, unknown: getList },
     { name: 'namecheap.domains.dns.getHosts', run: readHosts, unknown: getHosts },
     { name: 'namecheap.domains.dns.setHosts', run: writeHosts, unknown: setHosts },
