@@ -210,13 +210,15 @@ test('files: a directory is synchronized, then only what changed', async () => {
   const first = await run('files', ['sync', folder, 'site/'])
   writeFileSync(join(folder, 'b.txt'), 'changed')
   rmSync(join(folder, 'css'), { recursive: true })
+  const kept = await run('files', ['sync', folder, 'site/'])
   const dry = await run('files', ['sync', folder, 'site/', '--delete', '--dry-run'])
   const second = await run('files', ['sync', folder, 'site/', '--delete'])
   const listed = await run('files', ['list', 'site/'])
 
-  expect(first.stdout).toBe('3 uploaded, 0 deleted, 0 unchanged\n')
-  expect(dry.stdout).toBe('upload site/b.txt\ndelete site/css/a.css\n')
-  expect(second.stdout).toBe('1 uploaded, 1 deleted, 1 unchanged\n')
+  expect(first.stdout).toMatch(/: 3 added, 0 replaced, 0 removed, 0 unchanged\n$/)
+  expect(kept.stdout).toMatch(/: 0 added, 1 replaced, 0 removed, 1 unchanged\n$/)
+  expect(dry.stdout).toBe('0 added, 0 replaced, 1 removed, 2 unchanged\n')
+  expect(second.stdout).toMatch(/^- site\/css\/a\.css\nchange \d+: 0 added, 0 replaced, 1 removed, 2 unchanged\n$/)
   expect(listed.stdout).toMatch(/^7 .*site\/b\.txt\n11 .*site\/index\.html\n$/)
 })
 
@@ -274,16 +276,16 @@ test('files: a large file is stored in several requests', async () => {
   const folder = createFolder({ 'large.bin': 'large '.repeat(3_000_000) })
 
   const put = await run('files', ['put', join(folder, 'large.bin')])
+  writeFileSync(join(folder, 'large.bin'), 'other '.repeat(3_000_000))
   const dry = await run('files', ['sync', folder, 'copies/', '--dry-run'])
   const synced = await run('files', ['sync', folder, 'copies/'])
   const again = await run('files', ['sync', folder, 'copies/'])
+  const states = await run('files', ['history', 'copies/large.bin'])
 
   expect(put.stdout).toBe('/static/large.bin\n')
-  expect(dry.stdout).toBe('upload copies/large.bin\n')
-  expect([synced.stdout, again.stdout]).toEqual([
-    '1 uploaded, 0 deleted, 0 unchanged\n',
-    '0 uploaded, 0 deleted, 1 unchanged\n',
-  ])
+  expect(dry.stdout).toBe('send large.bin\n')
+  expect([synced.stdout, again.stdout]).toEqual(Array(2).fill('0 added, 0 replaced, 0 removed, 1 unchanged\n'))
+  expect(states.stdout).toContain(' upload ')
   await run('files', ['remove', 'large.bin'])
 })
 

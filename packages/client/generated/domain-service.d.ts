@@ -2407,11 +2407,6 @@ export interface operations {
             /** @description `unauthorized` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2566,11 +2561,6 @@ export interface operations {
             /** @description `invalid_credentials` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2607,11 +2597,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 900
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2621,11 +2606,6 @@ export interface operations {
             /** @description `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 1
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2687,11 +2667,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2752,11 +2727,6 @@ export interface operations {
             /** @description `unauthorized`, `invalid_credentials` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2793,11 +2763,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 900
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2807,11 +2772,6 @@ export interface operations {
             /** @description `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 1
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2865,11 +2825,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3003,11 +2958,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3017,11 +2967,6 @@ export interface operations {
             /** @description `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 10
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3095,11 +3040,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3109,11 +3049,6 @@ export interface operations {
             /** @description `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 10
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3187,11 +3122,6 @@ export interface operations {
             /** @description `invalid_credentials` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3237,11 +3167,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3251,11 +3176,6 @@ export interface operations {
             /** @description `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 10
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3357,11 +3277,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3371,11 +3286,6 @@ export interface operations {
             /** @description `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 10
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3455,11 +3365,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3469,11 +3374,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3556,11 +3456,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3570,11 +3465,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3655,11 +3545,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3669,11 +3554,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3779,11 +3659,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3886,11 +3761,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3980,11 +3850,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4091,11 +3956,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4105,11 +3965,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4186,11 +4041,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4200,11 +4050,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4285,11 +4130,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4299,11 +4139,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4409,11 +4244,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4423,11 +4253,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4589,11 +4414,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4630,11 +4450,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 5
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4755,11 +4570,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4823,11 +4633,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 5
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4929,11 +4734,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4997,11 +4797,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 5
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5142,11 +4937,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5210,11 +5000,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 5
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5421,11 +5206,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5435,11 +5215,6 @@ export interface operations {
             /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5467,11 +5242,6 @@ export interface operations {
             /** @description `precondition_failed` */
             412: {
                 headers: {
-                    /**
-                     * @description The current entity tag
-                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
-                     */
-                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5517,11 +5287,6 @@ export interface operations {
             /** @description `too_many_changes` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5540,11 +5305,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 30
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5763,11 +5523,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5777,11 +5532,6 @@ export interface operations {
             /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5809,11 +5559,6 @@ export interface operations {
             /** @description `precondition_failed` */
             412: {
                 headers: {
-                    /**
-                     * @description The current entity tag
-                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
-                     */
-                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5859,11 +5604,6 @@ export interface operations {
             /** @description `too_many_changes` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5882,11 +5622,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 30
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6034,11 +5769,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6102,11 +5832,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 5
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6297,11 +6022,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6311,11 +6031,6 @@ export interface operations {
             /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6343,11 +6058,6 @@ export interface operations {
             /** @description `precondition_failed` */
             412: {
                 headers: {
-                    /**
-                     * @description The current entity tag
-                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
-                     */
-                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6393,11 +6103,6 @@ export interface operations {
             /** @description `too_many_changes` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6416,11 +6121,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 30
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6626,11 +6326,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6640,11 +6335,6 @@ export interface operations {
             /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6672,11 +6362,6 @@ export interface operations {
             /** @description `precondition_failed` */
             412: {
                 headers: {
-                    /**
-                     * @description The current entity tag
-                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
-                     */
-                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6704,11 +6389,6 @@ export interface operations {
             /** @description `too_many_changes` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6727,11 +6407,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 30
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6930,11 +6605,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6944,11 +6614,6 @@ export interface operations {
             /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6976,11 +6641,6 @@ export interface operations {
             /** @description `precondition_failed` */
             412: {
                 headers: {
-                    /**
-                     * @description The current entity tag
-                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
-                     */
-                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7026,11 +6686,6 @@ export interface operations {
             /** @description `too_many_changes` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7049,11 +6704,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 30
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7214,11 +6864,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7282,11 +6927,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 5
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7431,11 +7071,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7499,11 +7134,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 5
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7739,11 +7369,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7753,11 +7378,6 @@ export interface operations {
             /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7785,11 +7405,6 @@ export interface operations {
             /** @description `precondition_failed` */
             412: {
                 headers: {
-                    /**
-                     * @description The current entity tag
-                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
-                     */
-                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7835,11 +7450,6 @@ export interface operations {
             /** @description `too_many_changes` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7858,11 +7468,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 30
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8100,11 +7705,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8114,11 +7714,6 @@ export interface operations {
             /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8146,11 +7741,6 @@ export interface operations {
             /** @description `precondition_failed` */
             412: {
                 headers: {
-                    /**
-                     * @description The current entity tag
-                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
-                     */
-                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8178,11 +7768,6 @@ export interface operations {
             /** @description `too_many_changes` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8201,11 +7786,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 30
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8318,11 +7898,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8451,11 +8026,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8519,11 +8089,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 5
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8720,11 +8285,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8734,11 +8294,6 @@ export interface operations {
             /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8766,11 +8321,6 @@ export interface operations {
             /** @description `precondition_failed` */
             412: {
                 headers: {
-                    /**
-                     * @description The current entity tag
-                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
-                     */
-                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8816,11 +8366,6 @@ export interface operations {
             /** @description `too_many_changes` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8839,11 +8384,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 30
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8979,11 +8519,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9187,11 +8722,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9408,11 +8938,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9422,11 +8947,6 @@ export interface operations {
             /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9454,11 +8974,6 @@ export interface operations {
             /** @description `precondition_failed` */
             412: {
                 headers: {
-                    /**
-                     * @description The current entity tag
-                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
-                     */
-                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9486,11 +9001,6 @@ export interface operations {
             /** @description `too_many_changes` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9509,11 +9019,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 30
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9719,11 +9224,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9733,11 +9233,6 @@ export interface operations {
             /** @description `domain_not_editable`, `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9765,11 +9260,6 @@ export interface operations {
             /** @description `precondition_failed` */
             412: {
                 headers: {
-                    /**
-                     * @description The current entity tag
-                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
-                     */
-                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9797,11 +9287,6 @@ export interface operations {
             /** @description `too_many_changes` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9820,11 +9305,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 30
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9955,11 +9435,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10053,11 +9528,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10169,11 +9639,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10183,11 +9648,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10272,11 +9732,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10286,11 +9741,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10348,11 +9798,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10362,11 +9807,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10461,11 +9901,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10475,11 +9910,6 @@ export interface operations {
             /** @description `domain_not_editable`, `own_change`, `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10534,11 +9964,6 @@ export interface operations {
             /** @description `registrar_busy`, `registrar_unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 5
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10641,11 +10066,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10655,11 +10075,6 @@ export interface operations {
             /** @description `own_change`, `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10804,11 +10219,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10836,11 +10246,6 @@ export interface operations {
             /** @description `too_many_listeners` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 30
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10918,11 +10323,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10932,11 +10332,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11011,11 +10406,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11025,11 +10415,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11124,11 +10509,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11138,11 +10518,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11214,11 +10589,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11228,11 +10598,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11327,11 +10692,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11341,11 +10701,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11450,11 +10805,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11464,11 +10814,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11559,11 +10904,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11573,11 +10913,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11666,11 +11001,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11680,11 +11010,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11794,11 +11119,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11808,11 +11128,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {

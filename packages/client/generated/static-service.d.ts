@@ -2324,11 +2324,6 @@ export interface operations {
             /** @description `unauthorized` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2483,11 +2478,6 @@ export interface operations {
             /** @description `invalid_credentials` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2524,11 +2514,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 900
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2538,11 +2523,6 @@ export interface operations {
             /** @description `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 1
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2604,11 +2584,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2669,11 +2644,6 @@ export interface operations {
             /** @description `unauthorized`, `invalid_credentials` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2710,11 +2680,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 900
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2724,11 +2689,6 @@ export interface operations {
             /** @description `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 1
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2782,11 +2742,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2920,11 +2875,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2934,11 +2884,6 @@ export interface operations {
             /** @description `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 10
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3012,11 +2957,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3026,11 +2966,6 @@ export interface operations {
             /** @description `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 10
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3104,11 +3039,6 @@ export interface operations {
             /** @description `invalid_credentials` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3154,11 +3084,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3168,11 +3093,6 @@ export interface operations {
             /** @description `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 10
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3274,11 +3194,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3288,11 +3203,6 @@ export interface operations {
             /** @description `unavailable` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 10
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3372,11 +3282,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3386,11 +3291,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3473,11 +3373,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3487,11 +3382,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3572,11 +3462,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3586,11 +3471,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3696,11 +3576,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3803,11 +3678,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3897,11 +3767,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4008,11 +3873,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4022,11 +3882,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4103,11 +3958,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4117,11 +3967,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4202,11 +4047,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4216,11 +4056,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4326,11 +4161,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4340,11 +4170,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4482,11 +4307,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4505,11 +4325,6 @@ export interface operations {
             /** @description `too_many_listeners` */
             503: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 30
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4587,11 +4402,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4601,11 +4411,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4680,11 +4485,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4694,11 +4494,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4793,11 +4588,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4807,11 +4597,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4883,11 +4668,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4897,11 +4677,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4996,11 +4771,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5010,11 +4780,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5119,11 +4884,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5133,11 +4893,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5228,11 +4983,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5242,11 +4992,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5335,11 +5080,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5349,11 +5089,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5513,11 +5248,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5527,11 +5257,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5685,11 +5410,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5699,11 +5419,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5833,11 +5548,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5847,11 +5557,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5870,8 +5575,6 @@ export interface operations {
             /** @description `offset_conflict`, `path_conflict` */
             409: {
                 headers: {
-                    /** @example 8388608 */
-                    "upload-offset"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5890,8 +5593,6 @@ export interface operations {
             /** @description `tus_version_not_supported`, `precondition_failed` */
             412: {
                 headers: {
-                    /** @example 1.0.0 */
-                    "tus-version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5919,11 +5620,6 @@ export interface operations {
             /** @description `upload_locked` */
             423: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 2
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5933,11 +5629,6 @@ export interface operations {
             /** @description `too_many_uploads` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6018,11 +5709,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6032,11 +5718,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6055,8 +5736,6 @@ export interface operations {
             /** @description `offset_conflict`, `path_conflict` */
             409: {
                 headers: {
-                    /** @example 8388608 */
-                    "upload-offset"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6075,8 +5754,6 @@ export interface operations {
             /** @description `tus_version_not_supported`, `precondition_failed` */
             412: {
                 headers: {
-                    /** @example 1.0.0 */
-                    "tus-version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6113,11 +5790,6 @@ export interface operations {
             /** @description `upload_locked` */
             423: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 2
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6127,11 +5799,6 @@ export interface operations {
             /** @description `too_many_uploads` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6227,11 +5894,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6241,11 +5903,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6264,8 +5921,6 @@ export interface operations {
             /** @description `offset_conflict`, `path_conflict` */
             409: {
                 headers: {
-                    /** @example 8388608 */
-                    "upload-offset"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6284,8 +5939,6 @@ export interface operations {
             /** @description `tus_version_not_supported`, `precondition_failed` */
             412: {
                 headers: {
-                    /** @example 1.0.0 */
-                    "tus-version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6322,11 +5975,6 @@ export interface operations {
             /** @description `upload_locked` */
             423: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 2
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6336,11 +5984,6 @@ export interface operations {
             /** @description `too_many_uploads` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6471,11 +6114,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6553,11 +6191,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6655,11 +6288,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6767,11 +6395,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6926,11 +6549,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6940,11 +6558,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7069,11 +6682,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7083,11 +6691,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7184,11 +6787,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7198,11 +6796,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7321,11 +6914,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7335,11 +6923,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7458,11 +7041,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7472,11 +7050,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7592,11 +7165,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7670,11 +7238,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7684,11 +7247,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7873,11 +7431,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7967,11 +7520,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8084,11 +7632,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8235,11 +7778,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8347,11 +7885,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8361,11 +7894,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8532,11 +8060,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8682,11 +8205,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8696,11 +8214,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8837,11 +8350,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8851,11 +8359,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8931,11 +8434,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8945,11 +8443,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9033,11 +8526,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9047,11 +8535,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9163,11 +8646,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9266,11 +8744,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9307,16 +8780,6 @@ export interface operations {
             /** @description `range_not_satisfiable` */
             416: {
                 headers: {
-                    /**
-                     * @description The unit of ranges
-                     * @example bytes
-                     */
-                    "accept-ranges"?: string;
-                    /**
-                     * @description The length of the file
-                     * @example bytes *\/13
-                     */
-                    "content-range"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9427,11 +8890,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9561,11 +9019,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9666,11 +9119,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9680,11 +9128,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9799,11 +9242,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9878,11 +9316,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9892,11 +9325,6 @@ export interface operations {
             /** @description `forbidden` */
             403: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9986,11 +9414,6 @@ export interface operations {
             /** @description `unauthorized`, `token_expired` */
             401: {
                 headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10101,16 +9524,6 @@ export interface operations {
             /** @description `range_not_satisfiable` */
             416: {
                 headers: {
-                    /**
-                     * @description The unit of ranges
-                     * @example bytes
-                     */
-                    "accept-ranges"?: string;
-                    /**
-                     * @description The length of the file
-                     * @example bytes *\/13
-                     */
-                    "content-range"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10120,11 +9533,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10222,16 +9630,6 @@ export interface operations {
             /** @description `range_not_satisfiable` */
             416: {
                 headers: {
-                    /**
-                     * @description The unit of ranges
-                     * @example bytes
-                     */
-                    "accept-ranges"?: string;
-                    /**
-                     * @description The length of the file
-                     * @example bytes *\/13
-                     */
-                    "content-range"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10241,11 +9639,6 @@ export interface operations {
             /** @description `too_many_requests` */
             429: {
                 headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 60
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10436,16 +9829,6 @@ export interface operations {
             /** @description `range_not_satisfiable` */
             416: {
                 headers: {
-                    /**
-                     * @description The unit of ranges
-                     * @example bytes
-                     */
-                    "accept-ranges"?: string;
-                    /**
-                     * @description The length of the file
-                     * @example bytes *\/13
-                     */
-                    "content-range"?: string;
                     [name: string]: unknown;
                 };
                 content: {

@@ -27,11 +27,9 @@ export class DomainClient {
    * registrar call.
    * @throws {ProblemError} if the change does not exist or is not visible to the caller.
    */
-  async waitForChange(id: number, { signal }: { signal?: AbortSignal } = {}) {
-    const init = { params: { path: { id } }, ...(signal && { signal }) }
+  async waitForChange(id: number) {
     for (;;) {
-      signal?.throwIfAborted()
-      const change = await unwrap(this.api.GET('/api/changes/{id}', init))
+      const change = await unwrap(this.api.GET('/api/changes/{id}', { params: { path: { id } } }))
       if (!pending.has(change.status)) return change
       await this.#sleep(pollMs)
     }

@@ -20,30 +20,32 @@ export const partBytes = 16_777_216
  * @throws {ProblemError} if the service rejects the file.
  */
 export async function uploadResumably(path: string, content: Blob, options: Sending): Promise<void> {
-  const url = await retry(options, () => create(path, content, options))
-  try {
-    await appendAll(url, content, options)
-  } catch (error) {
-    // Delete it: unfinished uploads count against the user's limit.
-    await send('DELETE', url, options).catch(() => undefined)
-    throw error
-  }
-}
-
-async function appendAll(url: string, content: Blob, options: Sending) {
   const { onProgress, sleep } = options
+  let url = ''
   let offset = 0
   for (let failures = 0; ; ) {
     onProgress?.(offset, content.size)
-    const part = content.slice(offset, offset + partBytes)
-    const answer = await attempt(() => append(url, { offset, part }, options))
-    if (answer?.isStored) return onProgress?.(content.size, content.size)
-    const before = offset
-    // Bytes of the failed request may have arrived, so ask for the offset.
-    offset = answer?.offset ?? (await retry(options, () => readOffset(url, options)))
-    failures = offset > before ? 0 : failures + 1
-    if (failures > maxFailures) throw new Error('The upload makes no progress: try again later')
-    if (failures > 0) await sleep(pauseOf(failures))
+    try {
+      url ||= await create(path, content, options)
+      // Bytes of the failed request may have arrived, so ask for the offset.
+      const known = failures > 0 ? await readOffset(url, options) : offset
+      if (known > offset) failures = 0
+      offset = known
+      const part = content.slice(offset, offset + partBytes)
+      const answer = await append(url, { offset, part }, options)
+      if (answer.isStored) return onProgress?.(content.size, content.size)
+      if (answer.offset <= offset) throw new Error('The upload makes no progress: try again later')
+      offset = answer.offset
+      failures = 0
+    } catch (error) {
+      if (failures === maxFailures || !mayPass(error)) {
+        // Delete it: unfinished uploads count against the user's limit.
+        if (url) await send('DELETE', url, options).catch(() => undefined)
+        throw error
+      }
+      failures += 1
+      await sleep(Math.min(30_000, 500 * 2 ** failures))
+    }
   }
 }
 
@@ -83,25 +85,6 @@ async function send(
   return response
 }
 
-/** Retries a task after transient failures, up to seven times in two minutes. */
-export async function retry<T>({ sleep }: Pick<Session, 'sleep'>, task: () => Promise<T>): Promise<T> {
-  for (let failures = 1; ; failures += 1) {
-    const result = failures > maxFailures ? await task() : await attempt(task)
-    if (result !== undefined) return result
-    await sleep(pauseOf(failures))
-  }
-}
-
-/** Undefined after a transient failure. */
-async function attempt<T>(task: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await task()
-  } catch (error) {
-    if (!mayPass(error)) throw error
-    return undefined
-  }
-}
-
 /** Whether a failure is transient. `fetch` throws TypeError for a failed connection. 507 (full) is not transient. */
 export const mayPass = (error: unknown) =>
   error instanceof ProblemError
@@ -109,6 +92,5 @@ export const mayPass = (error: unknown) =>
     : error instanceof TypeError
 
 const maxFailures = 7
-const pauseOf = (failures: number) => Math.min(30_000, 500 * 2 ** failures)
 
 const encode = (text: string) => btoa(String.fromCharCode(...new TextEncoder().encode(text)))

@@ -39,12 +39,3 @@ test('waiting for a change that does not exist fails with the problem', async ()
   expect(failure).toBeInstanceOf(ProblemError)
   expect(failure).toMatchObject({ code: 'change_not_found', status: 404 })
 })
-
-test('waiting ends when the signal aborts', async () => {
-  const { client, paths } = createClient(['queued'])
-
-  const waiting = client.waitForChange(7, { signal: AbortSignal.abort(new Error('enough')) })
-
-  await expect(waiting).rejects.toThrow('enough')
-  expect(paths).toEqual([])
-})

@@ -1,15 +1,12 @@
-import { constants, openAsBlob } from 'node:fs'
+import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { FileClient } from '../file-client.ts'
 import { pages, unwrap } from '../responses.ts'
-import { retry } from '../resumable-upload.ts'
-import { wait } from '../session.ts'
 import { eventOptions, printEvents } from './events.ts'
 import { type Command, runProgram } from './run-program.ts'
-import { listLocalFiles, planSync } from './sync-plan.ts'
-import { formatTable, openProgressBar, UsageError } from './terminal.ts'
-import { deploy, download, history, revert, rollback, treeOptions } from './trees.ts'
+import { formatTable, UsageError } from './terminal.ts'
+import { deploy, download, history, revert, rollback, sync, treeOptions, upload } from './trees.ts'
 
 const usage = `Files of the static service.
 
@@ -18,7 +15,7 @@ const usage = `Files of the static service.
   files put <file> [path]                      store a file; a path ending in / is a directory
   files remove <path>                          delete a file
   files sync <directory> <prefix/> [--delete] [--dry-run]
-                                               upload what is new or changed; --delete removes what is not there
+                                               as deploy, but removes nothing without --delete
   files deploy <directory> <prefix/> [--version v] [--changelog text] [--dry-run]
                                                make prefix/ what the directory is, in one step; sends only what is missing
   files download <prefix/> <directory> [--at v]
@@ -39,7 +36,6 @@ None of them after login --sso, and in GitHub and GitLab jobs that a trust admit
 
 const options = {
   sso: { type: 'boolean' },
-  delete: { type: 'boolean' },
   ...treeOptions,
   ...eventOptions,
 } as const
@@ -57,43 +53,11 @@ const put: FileCommand = async (client, [source = '', target = '']) => {
   await access(source, constants.R_OK) // Otherwise the error does not name the file.
   if (!(await stat(source)).isFile())
     throw new UsageError(`${source} is not a file: store a directory with sync or deploy.`)
-  const content = await openAsBlob(source)
-  const bar = openProgressBar(content.size)
-  const record = await client.upload(path, content, { onProgress: bar.show })
-  bar.end()
-  process.stdout.write(`${record.url}\n`)
+  process.stdout.write(`${(await upload(client, path, source)).url}\n`)
 }
 
 const remove: FileCommand = async (client, [path = '']) => {
   await unwrap(client.api.DELETE('/api/files/{path}', { params: { path: { path } } }))
-}
-
-const sync: FileCommand = async (client, [directory = '', prefix = ''], flags) => {
-  if (!prefix.endsWith('/')) throw new UsageError('Name a prefix that ends in /.')
-  const stored = new Map<string, { size: number; sha256: string }>()
-  for await (const { files } of filesBelow(client, prefix)) {
-    for (const { path, size, sha256 } of files) stored.set(path, { size, sha256 })
-  }
-  const plan = await planSync(await listLocalFiles(directory, prefix), stored)
-  const removed = flags.delete ? plan.remove : []
-  if (flags['dry-run']) {
-    for (const { path } of plan.upload) process.stdout.write(`upload ${path}\n`)
-    for (const path of removed) process.stdout.write(`delete ${path}\n`)
-    return
-  }
-  const bar = openProgressBar(plan.upload.reduce((sum, { size }) => sum + size, 0))
-  let done = 0
-  for (const { path, source, size } of plan.upload) {
-    const onProgress = (sent: number) => bar.show(done + sent)
-    await retry({ sleep: wait }, async () => client.upload(path, await openAsBlob(source), { onProgress }))
-    done += size
-  }
-  bar.end()
-  for (let at = 0; at < removed.length; at += 1000) {
-    const paths = removed.slice(at, at + 1000)
-    await unwrap(client.api.POST('/api/files/delete', { body: { paths } }))
-  }
-  process.stdout.write(`${plan.upload.length} uploaded, ${removed.length} deleted, ${plan.unchanged} unchanged\n`)
 }
 
 /** Pages of the files below a directory; of all files without one. */

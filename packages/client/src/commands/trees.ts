@@ -1,18 +1,21 @@
 import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { openAsBlob } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { createReadStream, openAsBlob } from 'node:fs'
+import { mkdir, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { FileClient } from '../file-client.ts'
+import type { FileClient, StoredFile } from '../file-client.ts'
 import { ProblemError, pages, unwrap } from '../responses.ts'
+import { partBytes } from '../resumable-upload.ts'
 import { type Command, readInteger } from './run-program.ts'
-import { type LocalFile, listLocalFiles, sha256Of } from './sync-plan.ts'
 import { formatTable, openProgressBar, UsageError } from './terminal.ts'
 
-// Commands on a whole folder: `files deploy`, `download`, `rollback`, `history` and `revert`.
+// Commands on a whole folder: `files deploy`, `sync`, `download`, `rollback`, `history` and `revert`.
 
 export const treeOptions = {
+  delete: { type: 'boolean', default: false },
   'dry-run': { type: 'boolean', default: false },
   overwrite: { type: 'boolean', default: false },
   version: { type: 'string' },
@@ -24,16 +27,23 @@ export const treeOptions = {
 type TreeCommand = Command<FileClient, typeof treeOptions>
 
 /** Replaces a directory of the store by a local one, atomically. Sends only contents that the store lacks. */
-export const deploy: TreeCommand = async (client, [source = '', prefix], flags) => {
-  const { version, changelog, 'dry-run': dryRun } = flags
+export const deploy: TreeCommand = (client, words, flags) => put(client, words, { ...flags, mode: 'replace' })
+
+/** As `deploy`, but removes nothing without `--delete`, and uploads large files beforehand, each resumably. */
+export const sync: TreeCommand = (client, words, flags) =>
+  put(client, words, { ...flags, mode: flags.delete ? 'replace' : 'merge', uploadsLarge: true })
+
+type Flags = Parameters<TreeCommand>[2] & { mode: 'replace' | 'merge'; uploadsLarge?: boolean }
+
+async function put(client: FileClient, [source = '', prefix]: string[], flags: Flags) {
+  const { version, changelog, mode, uploadsLarge, 'dry-run': dryRun } = flags
   const path = readPrefix(prefix)
-  const files: HashedFile[] = []
-  for (const file of await listLocalFiles(source, '')) files.push({ ...file, sha256: await sha256Of(file.source) })
+  const files = await readFiles(source)
   const manifest = JSON.stringify({
     files: Object.fromEntries(files.map(({ path: name, sha256 }) => [name, { sha256 }])),
   })
   const byDigest = new Map(files.map((file) => [file.sha256, file]))
-  const query = { version, changelog, dry_run: dryRun }
+  const query = { version, changelog, mode, dry_run: dryRun }
   for (;;) {
     try {
       return printResult(client, await putTree(client, path, { manifest, query }))
@@ -42,7 +52,9 @@ export const deploy: TreeCommand = async (client, [source = '', prefix], flags) 
       const missing = error.missing.flatMap((digest) => byDigest.get(digest) ?? [])
       if (missing.length === 0) throw error
       if (dryRun) return printMissing(missing)
-      await send(client, missing)
+      const large = uploadsLarge ? missing.filter(({ size }) => size > partBytes) : []
+      for (const { path: name, source: file } of large) await upload(client, path + name, file)
+      if (large.length === 0) await send(client, missing)
     }
   }
 }
@@ -52,7 +64,30 @@ function readPrefix(prefix: string | undefined): string {
   throw new UsageError('Name a directory of the store, with a slash at its end; / is all of it.')
 }
 
-type HashedFile = LocalFile & { sha256: string }
+interface LocalFile {
+  /** Path below the directory. */
+  path: string
+  /** Path on this machine. */
+  source: string
+  size: number
+  sha256: string
+}
+
+/** The regular files below a directory; symbolic links are not followed. */
+export async function readFiles(directory: string, prefix = ''): Promise<LocalFile[]> {
+  const found: LocalFile[] = []
+  // Not the recursive `readdir`, which follows links to directories, even in cycles.
+  for (const entry of await readdir(directory, { withFileTypes: true })) {
+    const source = join(directory, entry.name)
+    const path = prefix + entry.name.normalize('NFC')
+    if (entry.isDirectory()) found.push(...(await readFiles(source, `${path}/`)))
+    if (!entry.isFile()) continue
+    const hash = createHash('sha256')
+    for await (const chunk of createReadStream(source)) hash.update(chunk)
+    found.push({ path, source, size: (await stat(source)).size, sha256: hash.digest('hex') })
+  }
+  return found
+}
 
 const putTree = ({ api }: FileClient, path: string, { manifest, query }: { manifest: string; query: object }) =>
   unwrap(
@@ -63,20 +98,25 @@ const putTree = ({ api }: FileClient, path: string, { manifest, query }: { manif
     }),
   )
 
-async function send({ api }: FileClient, files: HashedFile[]) {
+/** Stores a file, with a progress bar. */
+export async function upload(client: FileClient, path: string, source: string): Promise<StoredFile> {
+  const content = await openAsBlob(source)
+  const bar = openProgressBar(content.size)
+  const stored = await client.upload(path, content, { onProgress: bar.show })
+  bar.end()
+  return stored
+}
+
+async function send({ api }: FileClient, files: LocalFile[]) {
   const bar = openProgressBar(files.reduce((sum, { size }) => sum + size, 0))
   let done = 0
   const waiting = [...files]
   const work = async () => {
     for (let file = waiting.pop(); file; file = waiting.pop()) {
       const { source, sha256, size } = file
-      await unwrap(
-        api.PUT('/api/contents/{sha256}', {
-          params: { path: { sha256 } },
-          body: await openAsBlob(source),
-          bodySerializer: (body) => body,
-        }),
-      )
+      const body = await openAsBlob(source)
+      const params = { path: { sha256 } }
+      await unwrap(api.PUT('/api/contents/{sha256}', { params, body, bodySerializer: () => body }))
       done += size
       bar.show(done)
     }
@@ -103,7 +143,7 @@ async function printResult({ api }: FileClient, { change, ...counts }: TreeResul
   process.stdout.write(`${number}${added} added, ${replaced} replaced, ${removed} removed, ${unchanged} unchanged\n`)
 }
 
-function printMissing(files: HashedFile[]) {
+function printMissing(files: LocalFile[]) {
   for (const { path } of files) process.stdout.write(`send ${path}\n`)
 }
 
