@@ -112,12 +112,12 @@ test.each([
   [
     'none',
     (file: string) => writeFileSync(file, 'x'.repeat(9000)),
-    /^Cannot start: the database in DATA_DIR is damaged \(file is not a database\): .*/m,
+    /^Cannot start: cannot use the database in DATA_DIR: file is not a database\.$/m,
   ],
   [
     'locked',
     (file: string) => openForTest(file).exec('begin exclusive'),
-    /^Cannot start: another process has locked the database in DATA_DIR: stop it first\.$/m,
+    /^Cannot start: cannot use the database in DATA_DIR: database is locked\.$/m,
   ],
   [
     'of a newer version',

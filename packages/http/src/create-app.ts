@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import corsPlugin from '@fastify/cors'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type RawServerDefault } from 'fastify'
 import type { HttpError } from './http-error.ts'
 import { answerSocketError, type ConnectionLimits, defaultLimits, limitConnections } from './limits/connections.ts'
@@ -13,6 +12,7 @@ import { type About, serveOpenapi, serveRoot } from './openapi/document.ts'
 import { answerError } from './problem-details.ts'
 import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
 import {
+  allowOrigins,
   type CrossOriginHeaders,
   checkRequestHeads,
   crossOriginHeaders,
@@ -59,8 +59,7 @@ export async function createApp(options: AppOptions, routes: (app: App) => Promi
   const { log, metrics, trustProxy, redaction, rawRoutes } = options
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
   const accessLog = new AccessLog(log, { trustProxy, metrics: requests, redaction })
-  const cors = corsOptions(options)
-  const crossOrigin = crossOriginHeaders(options.corsOrigin, cors.exposedHeaders)
+  const crossOrigin = crossOriginHeaders(options.corsOrigin, [...exposedHeaders, ...(options.exposedHeaders ?? [])])
   const app = createServer(options, { limits, accessLog, crossOrigin })
   serveOptionalSlashes(app)
   const lost = 'Log lines lost: disk full, or reader slow or closed'
@@ -76,7 +75,7 @@ export async function createApp(options: AppOptions, routes: (app: App) => Promi
   parseJsonBodies(app)
   validateRequests(app)
   // Before the hook that rejects unknown paths and methods, so that those responses have CORS headers, too.
-  if (options.corsOrigin.length > 0) await app.register(corsPlugin, cors)
+  if (options.corsOrigin.length > 0) allowOrigins(app, crossOrigin)
   refuseOtherMethods(app)
   serveOpenapi(app, options.about)
   if (options.servesRoot ?? true) serveRoot(app)
@@ -121,25 +120,17 @@ function createServer(
   return app
 }
 
-const corsOptions = ({ corsOrigin, exposedHeaders = [] }: AppOptions) => ({
-  origin: corsOrigin,
-  methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
-  exposedHeaders: [
-    'age',
-    'content-disposition',
-    'etag',
-    'link',
-    'location',
-    'preference-applied',
-    'ratelimit',
-    'ratelimit-policy',
-    'retry-after',
-    'warning',
-    'www-authenticate',
-    'x-request-id',
-    ...exposedHeaders,
-  ],
-  strictPreflight: false,
-  preflightContinue: true,
-  maxAge: 600,
-})
+const exposedHeaders = [
+  'age',
+  'content-disposition',
+  'etag',
+  'link',
+  'location',
+  'preference-applied',
+  'ratelimit',
+  'ratelimit-policy',
+  'retry-after',
+  'warning',
+  'www-authenticate',
+  'x-request-id',
+]

@@ -63,10 +63,12 @@ export const afterQuery = <Position>(position: z.ZodType<Position>) => ({
   after: z
     .string('must be given once')
     .transform((text, context) => {
-      const found = position.safeParse(parseJson(Buffer.from(text, 'base64url').toString()))
-      if (found.success) return found.data
-      context.addIssue('must be the "next" of an earlier response')
-      return z.NEVER
+      try {
+        return position.parse(JSON.parse(Buffer.from(text, 'base64url').toString()))
+      } catch {
+        context.addIssue('must be the "next" of an earlier response')
+        return z.NEVER
+      }
     })
     .optional()
     .meta({ type: 'string', description: 'the `next` of the page before' }),
@@ -104,20 +106,10 @@ export const pageOf = (
   { total, next }: { total: number; next?: unknown },
 ) => ({ pagination: paginate(request.query, total), next: nextOf(request, reply, next) })
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 /** A query parameter that is `true` or `false`. */
 export const booleanQuery = (fallback: boolean, description: string) =>
   z
-    .string('must be true or false')
-    .regex(/^(?:true|false)$/, 'must be true or false')
-    .transform((text) => text === 'true')
+    .stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive', error: 'must be true or false' })
     .default(fallback)
     .meta({ type: 'boolean', description })
 

@@ -1,5 +1,4 @@
-import { readFileSync, statSync } from 'node:fs'
-import { isIP } from 'node:net'
+import { readFileSync } from 'node:fs'
 import { codeOf } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { defaultLimits } from './limits/connections.ts'
@@ -46,18 +45,13 @@ function readTrustProxy(text: string): TrustProxy | undefined {
   if (text === 'true' || text === 'false') return text === 'true'
   if (/^[0-9]+$/.test(text)) return (_address, hop) => hop < Number(text)
   const proxies = splitList(text)
-  return proxies.length > 0 && proxies.every(isNetwork) ? proxies : undefined
+  const isValid = proxies.every((each) => Proxies.safeParse(each).success && !each.endsWith('/0'))
+  return isValid && proxies.length > 0 ? proxies : undefined
 }
 
 // As Fastify accepts: an address, a network, or a name for a private range.
-function isNetwork(text: string): boolean {
-  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
-  const [address = '', length, ...more] = text.split('/')
-  const max = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0
-  if (length === undefined) return max > 0
-  const bits = /^[0-9]{1,3}$/.test(length) ? Number(length) : 0
-  return more.length === 0 && bits > 0 && bits <= max
-}
+const PrivateRange = z.enum(['loopback', 'linklocal', 'uniquelocal'])
+const Proxies = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), PrivateRange])
 
 /** The settings of every service, as zod shapes to spread into its schema. */
 export const serverSettings = (defaults: { port: number; dataDir: string }) => ({
@@ -208,20 +202,15 @@ function readSecretFile(name: string, file: string | undefined, errors: string[]
 }
 
 /**
- * Returns a getter for the present value of a secret. A file named by `NAME_FILE` is read again when it changes, so that
- * a key can be rotated without a restart. An unreadable or empty file leaves the last value.
+ * Returns a getter for the present value of a secret. A file named by `NAME_FILE` is read each time, so that a key can be
+ * rotated without a restart. An unreadable or empty file leaves the last value.
  */
 export function followSecret(name: string, env: Environment, initial: string): () => string {
   const file = env[name] ? undefined : env[`${name}_FILE`]
-  if (!file) return () => initial
   let value = initial
-  let seen = ''
   return () => {
     try {
-      const { mtimeMs, size, ino } = statSync(file)
-      const version = `${mtimeMs} ${size} ${ino}`
-      if (version !== seen) value = readFileSync(file, 'utf8').trim() || value
-      seen = version
+      if (file) value = readFileSync(file, 'utf8').trim() || value
     } catch {
       // The file is missing or being replaced: keep the last value.
     }
@@ -238,13 +227,13 @@ function findMisspelled(settings: string[], env: Environment): string[] {
   })
 }
 
-// One letter added, removed or replaced, or two swapped; underscores ignored. Names under 5 letters are too similar.
+// One letter added, removed, replaced or moved; underscores ignored. Names under 5 letters are too similar.
 function isNearly(name: string, setting: string): boolean {
   const [a, b] = [name.replaceAll('_', ''), setting.replaceAll('_', '')]
   if (Math.min(a.length, b.length) < 5 || Math.abs(a.length - b.length) > 1) return false
-  let start = 0
-  while (start < a.length && a[start] === b[start]) start += 1
-  const [restA, restB] = [a.slice(start), b.slice(start)]
-  const swapped = (restA[1] ?? '') + (restA[0] ?? '') + restA.slice(2)
-  return restA.slice(1) === restB.slice(1) || restA.slice(1) === restB || restA === restB.slice(1) || swapped === restB
+  return !withoutOneLetter(a).isDisjointFrom(withoutOneLetter(b))
 }
+
+/** A text, and what each removal of one of its letters leaves. */
+const withoutOneLetter = (text: string) =>
+  new Set([text, ...Array.from(text, (_, at) => text.slice(0, at) + text.slice(at + 1))])

@@ -89,33 +89,19 @@ function explain(failure: unknown): string | undefined {
   const error = explainDatabaseFailure(failure)
   if (!(error instanceof Error)) return undefined
   if (error instanceof DataDirError) return error.message
-  return explainListen(error) ?? explainDatabase(error) ?? explainSystem(error)
+  return explainDatabase(error) ?? explainSystem(error)
 }
 
 type SystemError = Error & { code?: unknown; syscall?: unknown; address?: unknown; port?: unknown }
 
-function explainListen({ code, syscall, address, port }: SystemError): string | undefined {
-  if (syscall !== 'listen') return undefined
-  const reason = {
-    EADDRINUSE: `port ${port} on ${address} is in use: stop the program that uses it, or set PORT`,
-    EACCES: `port ${port} needs privileges that this user lacks: set PORT to 1024 or higher`,
-    EADDRNOTAVAIL: `${address} is no address of this machine: set HOST`,
-  }[String(code)]
-  return reason && `Cannot start: ${reason}.`
-}
-
-function explainDatabase({ code: name, message }: SystemError): string | undefined {
-  const code = String(name)
+function explainDatabase({ code, message }: SystemError): string | undefined {
   if (code === 'DATABASE_NEWER') return message
-  if (/^SQLITE_(?:BUSY|LOCKED)/.test(code)) {
-    return 'Cannot start: another process has locked the database in DATA_DIR: stop it first.'
-  }
-  if (/^SQLITE_(?:CORRUPT|NOTADB)/.test(code)) {
-    return `Cannot start: the database in DATA_DIR is damaged (${message}): restore it from a backup.`
-  }
-  if (/SQLITE_/.test(code)) return `Cannot start: cannot use the database in DATA_DIR: ${message}.`
-  return undefined
+  return String(code).includes('SQLITE_') ? `Cannot start: cannot use the database in DATA_DIR: ${message}.` : undefined
 }
 
-// The message of a SystemError names the call and the path.
-const explainSystem = ({ syscall, message }: SystemError) => (syscall ? `Cannot start: ${message}` : undefined)
+// The message of a SystemError names the call, and the path or the address.
+function explainSystem({ code, syscall, address, port, message }: SystemError): string | undefined {
+  if (code === 'EADDRINUSE')
+    return `Cannot start: port ${port} on ${address} is in use: stop the program that uses it, or set PORT.`
+  return syscall ? `Cannot start: ${message}` : undefined
+}

@@ -104,7 +104,7 @@ test('stores are closed although a request does not end', async () => {
 test('an address of another machine is named', async () => {
   const { status, stderr } = await run(createApp, { HOST: '192.0.2.1' })
 
-  expect([status, stderr]).toEqual([1, 'Cannot start: 192.0.2.1 is no address of this machine: set HOST.\n'])
+  expect([status, stderr]).toEqual([1, 'Cannot start: listen EADDRNOTAVAIL: address not available 192.0.2.1\n'])
 })
 
 test('an invalid environment lists every error without values', async () => {
@@ -126,7 +126,7 @@ test.each([
   ],
   [
     'Object.assign(new Error("database is locked"), { code: "SQLITE_BUSY" })',
-    'Cannot start: another process has locked the database in DATA_DIR: stop it first.\n',
+    'Cannot start: cannot use the database in DATA_DIR: database is locked.\n',
   ],
   [
     'Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC", syscall: "write" })',

@@ -49,8 +49,6 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
   app.addHook('onSend', (_request, reply, payload, done) => {
     // Shutdown: close with this response, since Node closes only connections that are idle when it stops.
     if (isStopping) reply.header('connection', 'close')
-    // RFC 9110, 8.6 forbids it in a 204. The CORS plugin sets it.
-    if (reply.statusCode === 204) reply.removeHeader('content-length')
     // Small responses need no timer: the kernel buffers them at once, unless earlier bytes are still queued.
     const length = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : payload && Infinity
     if (reply.raw.socket?.writableLength || Number(length) > smallResponse) reply.raw.setTimeout(limits.stallTimeoutMs)

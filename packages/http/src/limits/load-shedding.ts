@@ -90,23 +90,17 @@ function sendOverloaded(request: IncomingMessage, response: ServerResponse, head
 
 const overloaded = unavailable(2, 'Service overloaded: try again in a moment')
 
-/** Counter for bursts: logs the first event at once, later ones together, every five seconds. */
+/** A counter whose value is logged at an event, at most every five seconds. */
 function createLoggedCount(logCount: (count: number) => void) {
   let total = 0
-  let logged = 0
-  let timer: NodeJS.Timeout | undefined
-  function logNew() {
-    timer = undefined
-    if (total === logged) return
-    logCount(total - logged)
-    logged = total
-    timer = setTimeout(logNew, 5000).unref()
-  }
+  let loggedAt = Number.NEGATIVE_INFINITY
   return {
     total: () => total,
     add: () => {
       total += 1
-      if (!timer) logNew()
+      if (performance.now() < loggedAt + 5000) return
+      loggedAt = performance.now()
+      logCount(total)
     },
   }
 }

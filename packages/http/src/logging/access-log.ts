@@ -112,10 +112,7 @@ export class AccessLog extends LogController {
   override defaultErrorLog() {}
 }
 
-/**
- * The logger for the framework. The child logger of a request is created at its first written line: most requests log
- * only in the access log, and plugins log at disabled levels.
- */
+/** The logger for the framework. The child logger of a request is created at its first line: most requests log nothing. */
 export function frameworkLogger(root: Logger, create: () => FastifyBaseLogger = () => root): FastifyBaseLogger {
   let created: FastifyBaseLogger | undefined
   const logger = () => {
@@ -127,12 +124,8 @@ export function frameworkLogger(root: Logger, create: () => FastifyBaseLogger = 
   return new Proxy<FastifyBaseLogger>(root, {
     get(_target, key) {
       if (key === 'child') return child
-      if (typeof key === 'string' && levels.has(key) && !root.isLevelEnabled(key)) return ignore
       const value: unknown = Reflect.get(logger(), key)
       return typeof value === 'function' ? value.bind(logger()) : value
     },
   })
 }
-
-const levels = new Set(['fatal', 'error', 'warn', 'info', 'debug', 'trace'])
-const ignore = () => undefined

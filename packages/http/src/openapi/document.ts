@@ -30,7 +30,6 @@ export function generateDocument({ tags = [], ...info }: About, all: DocumentedR
   const routes = all.filter(({ url }) => !url.endsWith('/') || !urls.has(url.slice(0, -1)))
   const sides = convertSchemas(routes)
   listErrorCodes(sides, routes)
-  const paths = describePaths(routes, sides)
   return {
     openapi: '3.1.0',
     info: {
@@ -41,10 +40,10 @@ export function generateDocument({ tags = [], ...info }: About, all: DocumentedR
     // Relative to the document: a proxy may serve this app under a prefix.
     servers: [{ url: '.', description: 'this service' }],
     tags,
-    paths,
+    paths: describePaths(routes, sides),
     components: {
       schemas: { ...sides.input.components, ...sides.output.components },
-      securitySchemes: usedSchemes(paths),
+      securitySchemes,
     },
   }
 }
@@ -104,12 +103,6 @@ const securitySchemes = {
       'The access_token of a login, or an API token. API tokens are also accepted as the password of Basic and as X-Api-Key.',
   },
   metrics_token: { type: 'http', scheme: 'bearer', description: 'METRICS_TOKEN' },
-}
-
-function usedSchemes(paths: Paths) {
-  const operations = Object.values(paths).flatMap((methods) => Object.values(methods))
-  const used = new Set(operations.flatMap(({ security }) => security.flatMap(Object.keys)))
-  return Object.fromEntries(Object.entries(securitySchemes).filter(([name]) => used.has(name)))
 }
 
 /** GET /openapi.json and /docs, for every route registered later. Generated on first request: many processes never serve it. */

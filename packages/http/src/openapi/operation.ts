@@ -147,26 +147,12 @@ function describeFailures(
   const byCode = new Map(failures.map((failure) => [failure.code, failure]))
   const codes = [...byCode.keys()].map((code) => `\`${code}\``).join(', ')
   const examples = [...byCode].map(([code, failure]) => [code, { value: problemOf(failure, requestId.example) }])
-  const headers = failures.flatMap((failure) =>
-    Object.entries(failure.headers).map(([name, example]) => [
-      name,
-      { description: failureHeaders[name] ?? '', example },
-    ]),
-  )
   const problem = { schema: output.of(Problem), examples: Object.fromEntries(examples) }
   return {
     description: success.description ? `${success.description} ${codes}` : codes,
-    headers: { ...success.headers, ...describeHeaders(Object.fromEntries(headers)) },
+    ...(success.headers && { headers: success.headers }),
     content: { ...success.content, 'application/problem+json': problem },
   }
-}
-
-const failureHeaders: Record<string, string> = {
-  'retry-after': 'Seconds to wait before the next attempt',
-  'www-authenticate': 'The challenge (RFC 6750)',
-  etag: 'The current entity tag',
-  'accept-ranges': 'The unit of ranges',
-  'content-range': 'The length of the file',
 }
 
 const describeHeaders = (headers: Record<string, HeaderDoc>) =>

@@ -116,10 +116,9 @@ function stripPort(text: string): string {
   return isIPv6(v6) ? v6 : text
 }
 
-/** CORS headers for responses that bypass the framework's CORS plugin. */
+/** Headers that let pages of some origins read a response (https://fetch.spec.whatwg.org/#http-cors-protocol). */
 export type CrossOriginHeaders = (request: IncomingMessage) => Record<string, string>
 
-/** Headers that let pages of these origins read a response (https://fetch.spec.whatwg.org/#http-cors-protocol). */
 export const crossOriginHeaders = (origins: string[], exposed: string[]): CrossOriginHeaders => {
   const others = { 'access-control-expose-headers': exposed.join(', '), vary: 'Origin' }
   return ({ headers: { origin = '' } }) =>
@@ -129,6 +128,22 @@ export const crossOriginHeaders = (origins: string[], exposed: string[]): CrossO
 /** Whether a request is a CORS preflight. A page cannot tell a rejected preflight from an unreachable service. */
 export const isPreflight = ({ method, headers }: IncomingMessage) =>
   method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
+
+/** Sets these headers in each response, and answers CORS preflights of any path. */
+export function allowOrigins(app: FastifyInstance, crossOrigin: CrossOriginHeaders): void {
+  app.addHook('onRequest', ({ raw }, reply, done) => {
+    reply.headers({ vary: 'Origin', ...crossOrigin(raw) })
+    if (!isPreflight(raw)) return done()
+    reply
+      .headers({
+        'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
+        'access-control-allow-headers': raw.headers['access-control-request-headers'],
+        'access-control-max-age': '600',
+      })
+      .code(204)
+      .send()
+  })
+}
 
 export const maxParamLength = 1024
 
@@ -152,22 +167,15 @@ export function refuseOtherMethods(app: FastifyInstance): void {
     return methodNotAllowed(method, [...known].sort().join(', '))
   }
   app.addHook('onRoute', ({ method, url, config }) => {
-    if (url === '*') return // CORS preflights of any path.
     const known = allowed.getOrInsertComputed(url, () => new Set())
     for (const each of [method].flat()) known.add(each)
     if (config?.otherMethods) widerPaths.set(url, config.otherMethods)
   })
-  app.addHook('onRequest', ({ method, raw, routeOptions }, reply, done) => {
+  app.addHook('onRequest', ({ method, raw, routeOptions }, _reply, done) => {
     const { url } = routeOptions
-    // The CORS plugin has a route for OPTIONS of any path, and has set the headers of the response.
-    if (url === '*' && isPreflight(raw)) return reply.code(204).send()
     // The router may have matched a wider path, with a parameter or wildcard, that has this method.
     const isExact = url !== undefined && !/[*:]/.test(url)
     done(isExact || methodsAt(raw.url)?.has(method) ? undefined : refusal(method, raw.url))
-  })
-  // For preflights of unknown paths.
-  app.setNotFoundHandler(({ method, raw }) => {
-    throw refusal(method, raw.url)
   })
   // Node's parser rejects methods that it does not know. Prepended, so that the listener that responds sees `cause`.
   app.server.prependListener('clientError', (error: ParserError) => {

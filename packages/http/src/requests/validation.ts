@@ -148,13 +148,11 @@ export const describeIssue: z.core.$ZodErrorMap = (issue) => {
     case 'too_small':
       return issue.origin === 'string' && issue.minimum === 1
         ? 'must not be empty'
-        : `must ${verbs[issue.origin] ?? 'be'} at least ${count(issue.minimum, issue.origin)}`
+        : describeBound(issue.origin, 'at least', issue.minimum)
     case 'too_big':
-      return `must ${verbs[issue.origin] ?? 'be'} at most ${count(issue.maximum, issue.origin)}`
-    case 'not_multiple_of':
-      return `must be a multiple of ${issue.divisor}`
+      return describeBound(issue.origin, 'at most', issue.maximum)
     case 'invalid_format':
-      return formats[issue.format] ?? 'has an invalid format'
+      return 'has an invalid format'
     case 'unrecognized_keys':
       return `has unknown fields: ${issue.keys.join(', ')}`
     default:
@@ -176,26 +174,11 @@ const types: Record<string, string> = {
   array: 'must be a list',
   object: 'must be an object',
   record: 'must be an object',
-  null: 'must be null',
 }
 
-const verbs: Record<string, string> = { string: 'have', array: 'have', set: 'have' }
+const units: Record<string, string> = { string: 'character', array: 'item' }
 
-const units: Record<string, string> = { string: 'character', array: 'item', set: 'item' }
-
-// "1 item", "2 items"; for a number just the number.
-function count(limit: number | bigint, origin: string) {
+function describeBound(origin: string, words: string, limit: number | bigint) {
   const unit = units[origin]
-  return unit ? `${limit} ${unit}${Number(limit) === 1 ? '' : 's'}` : `${limit}`
-}
-
-const formats: Record<string, string> = {
-  url: 'must be a URL',
-  email: 'must be an e-mail address',
-  datetime: 'must be an RFC 3339 instant such as 2026-11-20T19:20:00Z',
-  date: 'must be a date such as 2026-11-20',
-  ipv4: 'must be an IPv4 address',
-  ipv6: 'must be an IPv6 address',
-  cidrv4: 'must be an IPv4 network such as 192.0.2.0/24',
-  cidrv6: 'must be an IPv6 network such as 2001:db8::/32',
+  return unit ? `must have ${words} ${limit} ${unit}${limit === 1 ? '' : 's'}` : `must be ${words} ${limit}`
 }
