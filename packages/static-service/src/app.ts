@@ -82,7 +82,7 @@ function createServing({ config, auth, catalog, store, compressor, rules }: Depe
   const now = () => Math.min(auth.now(), Date.now())
   const handler = new StaticHandler({ cache, files, rules: policies, isForwarded, now })
   const links = new Links(auth.database, auth.now)
-  const linkHandler = new LinkHandler({ links, cache, catalog, handler, findCaller, clientAddress })
+  const linkHandler = new LinkHandler({ links, cache, catalog, handler, findCaller })
   return { cache, handler, linkHandler, links, recordBytes }
 }
 

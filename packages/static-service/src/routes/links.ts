@@ -1,13 +1,5 @@
 import { allowsPath, type Caller, hasRole, type Rights } from '@domains-and-files/auth'
-import {
-  type App,
-  answers,
-  listPage,
-  listSchema,
-  operations,
-  pageQuery,
-  tooManyFailures,
-} from '@domains-and-files/http'
+import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
 import { BackgroundTask } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
@@ -159,7 +151,7 @@ function documentLinks(app: App) {
       'As `/static/{path}`, but never cached. A GET from the first byte of a file is a download; ranges that begin later belong to one of the last hour.',
     tags,
     querystring: z.looseObject({ download: z.string().optional() }),
-    errors: [linkNotFound(), rangeNotSatisfiable(file.size), tooManyFailures(60)],
+    errors: [linkNotFound(), rangeNotSatisfiable(file.size)],
     responses: {
       200: { description: 'The file, or the page', content: '*/*' },
       206: { description: 'The requested ranges', content: '*/*' },

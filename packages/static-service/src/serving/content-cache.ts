@@ -27,8 +27,6 @@ interface Dependencies {
 export class ContentCache {
   readonly #dependencies: Dependencies
   readonly #files: LruLoader<ServedFile>
-  /** The cached file at a path, if any. Call it only where `isExclusive`: elsewhere it may be stale. */
-  readonly peek: LruLoader<ServedFile>['peek']
   /** Of bytes; a caller that has kept them counts a hit. */
   readonly counts: LruLoader<Buffer>['counts']
   readonly #codings: LruLoader<readonly ContentCoding[]>
@@ -42,7 +40,6 @@ export class ContentCache {
     this.#dependencies = dependencies
     this.#verifier = new Verifier(store.verified)
     this.#files = new LruLoader(share, () => 4096)
-    this.peek = this.#files.peek
     this.#codings = new LruLoader(share, () => 64)
     this.#chunks = new ChunkMemory(2 * share)
     this.#contents = new LruLoader(memoryBytes - 4 * share, (content) => content.length)
@@ -63,15 +60,9 @@ export class ContentCache {
    * call reads the catalog.
    */
   find(path: string): Loaded<ServedFile> {
-    const { catalog, describe } = this.#dependencies
-    if (!catalog.findNow) return this.#read(path)
-    const known = this.#files.peek(path)
-    if (known) return known
-    this.#files.counts.miss += 1
-    const row = catalog.findNow(path)
-    const file = row && describe(row)
-    if (file) this.#files.set(path, file)
-    return file
+    const { catalog } = this.#dependencies
+    if (!catalog.findNow) return catalog.find(path).then((row) => this.#describe(row))
+    return this.#files.peek(path) ?? this.#describe(catalog.findNow(path))
   }
 
   /** The file that a deploy, a restore or a revert has removed from this path within the grace; never HTML. */
@@ -123,20 +114,17 @@ export class ContentCache {
     this.#codings.invalidate([file.row.digest])
   }
 
-  // Always reads the row; the cache only saves describing an unchanged one.
-  async #read(path: string): Promise<ServedFile | undefined> {
-    const { catalog, describe } = this.#dependencies
-    const row = await catalog.find(path)
+  // Describes an unchanged file once: the catalog returns the same object for it.
+  #describe(row: FileRow | undefined): ServedFile | undefined {
     if (!row) return undefined
-    const known = this.#files.inspect(path)
-    // The catalog returns the same object while the file has not changed.
+    const known = this.#files.inspect(row.path)
     if (known?.row === row) {
       this.#files.counts.hit += 1
       return known
     }
     this.#files.counts.miss += 1
-    const file = describe(row)
-    this.#files.set(path, file)
+    const file = this.#dependencies.describe(row)
+    this.#files.set(row.path, file)
     return file
   }
 

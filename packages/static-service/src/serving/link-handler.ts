@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
-import { AttemptLimit, prepareHead, type RawResponse, type RawRoute } from '@domains-and-files/http'
+import { prepareHead, type RawResponse, type RawRoute } from '@domains-and-files/http'
 import type { Catalog } from '../catalog/catalog.ts'
 import { encodePath, readPath } from '../files/file-path.ts'
 import { type Link, type Links, linkNotFound } from '../sharing/links.ts'
@@ -16,9 +16,6 @@ interface Dependencies {
   handler: StaticHandler
   /** The caller of a `Caller.id`, with its rights now. */
   findCaller: (id: string) => Promise<Caller | undefined>
-  clientAddress: (request: IncomingMessage) => string
-  /** Passed in by tests. */
-  limit?: AttemptLimit
 }
 
 const contentPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -39,36 +36,31 @@ export class LinkHandler implements RawRoute {
   readonly url = '/l/*'
   readonly failureHeaders = headers
   readonly #dependencies: Dependencies
-  readonly #limit: AttemptLimit
 
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies
-    this.#limit = dependencies.limit ?? new AttemptLimit(maxUnknown)
   }
 
-  /** @throws {HttpError} `link_not_found`, `method_not_allowed`, `too_many_requests`, or what `StaticHandler` throws for a file. */
+  /** @throws {HttpError} `link_not_found`, `method_not_allowed`, or what `StaticHandler` throws for a file. */
   async respond(request: IncomingMessage): Promise<RawResponse> {
     const { method, url = '' } = request
     if (method !== 'GET' && method !== 'HEAD') return respondToOther(request)
     const { token, rest, query } = readLinkTarget(url)
-    const link = await this.#find(request, token)
+    const link = await this.#find(token)
     const isFolder = link.path.endsWith('/')
     if (!isFolder && rest !== undefined) throw linkNotFound()
-    const isPage = isFolder && (!rest || rest.endsWith('/'))
-    const path = rest ? readOr404(() => readPath(link.path + rest.replace(/\/$/, ''))) : link.path
+    const isPage = isFolder && !rest
+    const path = rest ? readOr404(() => readPath(link.path + rest)) : link.path
     if (link.downloadsLeft === 0 && (isPage || !(await this.#isContinued(request, link, path)))) throw linkNotFound()
     if (!isPage) return this.#sendFile(request, link, { path, isDirectory: false, query })
-    const page = await this.#pageOf(link, rest ? `${path}/` : path, rest === undefined ? token : '')
+    const page = await this.#pageOf(link, rest === undefined ? token : '')
     return method === 'HEAD' ? { head: page.head } : page
   }
 
   // A link ends with its maker's right to read.
-  async #find(request: IncomingMessage, token: string): Promise<Link> {
-    const { links, clientAddress, findCaller } = this.#dependencies
-    const address = clientAddress(request)
-    this.#limit.check(address)
+  async #find(token: string): Promise<Link> {
+    const { links, findCaller } = this.#dependencies
     const link = await links.find(token)
-    if (!link) this.#limit.add(address)
     const caller = link && (await findCaller(link.maker))
     if (!caller || !allowsPath(caller, link.path)) throw linkNotFound()
     return link
@@ -96,7 +88,7 @@ export class LinkHandler implements RawRoute {
   }
 
   // `base`: the name of the folder in its URL, if that does not end in a slash.
-  async #pageOf(link: Link, folder: string, base: string) {
+  async #pageOf({ name, path: folder }: Link, base: string) {
     const { rows, total } = await this.#dependencies.catalog.reads.list({
       prefix: folder.slice(0, -1),
       sort: 'path',
@@ -110,7 +102,7 @@ export class LinkHandler implements RawRoute {
       return `<li><a href="${href}">${escapeHtml(below)}</a> (${size} bytes)`
     })
     const more = total > rows.length ? `<p>and ${total - rows.length} more` : ''
-    const title = escapeHtml(link.name ?? folder)
+    const title = escapeHtml(name ?? folder)
     const body = Buffer.from(
       `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
         `<title>${title}</title><h1>${title}</h1><ul>${items.join('\n')}</ul>${more}`,
@@ -127,9 +119,6 @@ const pageHeaders = {
 }
 
 const maxListed = 1000
-
-// Unknown tokens a minute of one client network.
-const maxUnknown = 1000
 
 const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 

@@ -26,15 +26,10 @@ export class ReadableFiles {
   find(request: IncomingMessage, path: string): Loaded<ServedFile> {
     const { cache, rules } = this.#dependencies
     // With replicas, the look-up of the file finds out whether the rules are current.
-    if (rules.isExclusive) {
-      const known = cache.peek(path)
-      if (known?.publicBy === rules.version) return known
-      if (!rules.isPublic(path)) return this.#findPrivate(request, path)
-    }
+    if (rules.isExclusive && !rules.isPublic(path)) return this.#findPrivate(request, path)
     const file = cache.find(path)
-    return file instanceof Promise
-      ? file.then((found) => this.#ifPublic(request, path, found))
-      : this.#ifPublic(request, path, file)
+    if (!(file instanceof Promise)) return file
+    return file.then((found) => (rules.isPublic(path) ? found : this.#findPrivate(request, path)))
   }
 
   /** The public file that a deploy, restore or revert removed from this path within the grace. */
@@ -46,13 +41,6 @@ export class ReadableFiles {
     const file = await cache.findEnded(path)
     // The rules may have changed meanwhile.
     return rules.isPublic(path) ? file : undefined
-  }
-
-  #ifPublic(request: IncomingMessage, path: string, file: ServedFile | undefined): Loaded<ServedFile> {
-    const { rules } = this.#dependencies
-    if (!rules.isPublic(path)) return this.#findPrivate(request, path)
-    if (file) file.publicBy = rules.version
-    return file
   }
 
   async #findPrivate(request: IncomingMessage, path: string): Promise<ServedFile | undefined> {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { HttpError, methodNotAllowed, type PreparedHead, prepareHead, type RawResponse } from '@domains-and-files/http'
+import { methodNotAllowed, type PreparedHead, prepareHead, type RawResponse } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import { minBytes } from '../blobs/compressor.ts'
 import { blobPathOf } from '../blobs/stored-blob.ts'
@@ -24,8 +24,6 @@ export interface ServedFile {
   contentType: string
   /** Whether everybody may read it: only then may proxies send it and shared caches store it. */
   isPublic: boolean
-  /** The version of the access rules that made it public; undefined: not known. */
-  publicBy: number | undefined
   headers: Headers
   /** Cached per coding: headers are most of the work of a small response. */
   representations: Map<string, Representation>
@@ -73,7 +71,6 @@ export function describeFile(row: FileRow, rules: Config['static']): ServedFile 
     contentType: withCharset(row.contentType),
     representations: new Map(),
     isPublic: true,
-    publicBy: undefined,
     headers: {
       ...crossOriginHeaders,
       'cache-control': rules.cacheControl,
@@ -120,13 +117,6 @@ export interface Selected {
   file: ServedFile
   representation: Representation
   status: 200 | 404
-}
-
-/** An error about the file, with its Vary and Cross-Origin-Resource-Policy. */
-export function withVary({ status, code, message, headers }: HttpError, file: ServedFile) {
-  const { vary, 'cross-origin-resource-policy': policy = '' } = file.headers
-  const own = { 'cross-origin-resource-policy': policy, ...(vary && { vary }) }
-  return new HttpError(status, code, message, { headers: { ...headers, ...own } })
 }
 
 /** The head of a complete response, of this size. A 200 without a query is cached. */

@@ -128,7 +128,6 @@ test('a link to a folder lists its files, and leads to them', async () => {
       expect(file.headers).toMatchObject(all)
     }
   }
-  expect(String((await get(`${url}/sub/`)).bytes)).toContain('d.txt')
 })
 
 function sameAnswer({ status, headers, bytes }: Answer) {
@@ -152,7 +151,7 @@ test('whatever is wrong with a link, the answer is the same 404', async () => {
   expect(unknown.headers).toMatchObject(all)
   for (const url of [
     ...['/l/', '/l/x', '/l/x/y', '/l/%00', `${file.url}x`, `${file.url}/`, `${file.url}/a.css`],
-    ...[used.url, revoked.url, gone.url, `${folder.url}/none`, `${folder.url}/none/`],
+    ...[used.url, revoked.url, gone.url, `${folder.url}/none`, `${folder.url}/sub/`],
     ...[`${folder.url}/..%2Fa.css`, `${folder.url}/../a.css`, `${folder.url}/%2E%2E/a.css`],
     ...[`${folder.url}//sub/d.txt`, `${folder.url}/%zz`, `${folder.url}/sub%2Fd.txt`],
   ]) {

@@ -9,8 +9,8 @@ test('a private file is looked up only for who may read it: its absence takes no
   const find = (path: string) => void looked.push(path)
   // Only what finding a file needs.
   const files = new ReadableFiles({
-    cache: { peek: () => undefined, find, findEnded: find },
-    rules: { isExclusive: true, version: 1, isPublic: () => false, refresh: async () => {} },
+    cache: { find, findEnded: find },
+    rules: { isExclusive: true, isPublic: () => false, refresh: async () => {} },
     findReader: async () => reader,
   } as unknown as ConstructorParameters<typeof ReadableFiles>[0])
   const read = () => files.find(new IncomingMessage(new Socket()), 'drafts/a.css')
