@@ -9530,15 +9530,6 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `too_many_requests` */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description Any other error, such as `internal_error` */
             default: {
                 headers: {
@@ -9636,15 +9627,6 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `too_many_requests` */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description Any other error, such as `internal_error` */
             default: {
                 headers: {
@@ -9687,21 +9669,6 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description Strong tag of this representation
-                     * @example "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"
-                     */
-                    etag?: string;
-                    /**
-                     * @description When the file was stored; absent in the second of the change
-                     * @example Fri, 15 Jan 2027 09:30:00 GMT
-                     */
-                    "last-modified"?: string;
-                    /**
-                     * @description STATIC_CACHE_CONTROL; immutable with a matching `v`
-                     * @example public, max-age=0, must-revalidate
-                     */
-                    "cache-control"?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -9715,26 +9682,6 @@ export interface operations {
             /** @description The requested ranges; several as multipart/byteranges */
             206: {
                 headers: {
-                    /**
-                     * @description Strong tag of this representation
-                     * @example "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"
-                     */
-                    etag?: string;
-                    /**
-                     * @description When the file was stored; absent in the second of the change
-                     * @example Fri, 15 Jan 2027 09:30:00 GMT
-                     */
-                    "last-modified"?: string;
-                    /**
-                     * @description STATIC_CACHE_CONTROL; immutable with a matching `v`
-                     * @example public, max-age=0, must-revalidate
-                     */
-                    "cache-control"?: string;
-                    /**
-                     * @description Which bytes, of how many
-                     * @example bytes 0-4/13
-                     */
-                    "content-range"?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -9750,11 +9697,6 @@ export interface operations {
             302: {
                 headers: {
                     /**
-                     * @description Relative to this path
-                     * @example ./site/
-                     */
-                    location?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -9766,21 +9708,6 @@ export interface operations {
             /** @description The file is unchanged by the condition */
             304: {
                 headers: {
-                    /**
-                     * @description Strong tag of this representation
-                     * @example "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"
-                     */
-                    etag?: string;
-                    /**
-                     * @description When the file was stored; absent in the second of the change
-                     * @example Fri, 15 Jan 2027 09:30:00 GMT
-                     */
-                    "last-modified"?: string;
-                    /**
-                     * @description STATIC_CACHE_CONTROL; immutable with a matching `v`
-                     * @example public, max-age=0, must-revalidate
-                     */
-                    "cache-control"?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44

@@ -32,7 +32,7 @@ import { exposedTusHeaders } from './routes/tus/tus-headers.ts'
 import { registerResumableRoutes } from './routes/tus/tus-routes.ts'
 import { ContentCache } from './serving/content-cache.ts'
 import { LinkHandler } from './serving/link-handler.ts'
-import { ReadableFiles } from './serving/readable-files.ts'
+import { readableFiles } from './serving/readable-files.ts'
 import { describeFile } from './serving/served-file.ts'
 import { StaticHandler } from './serving/static-handler.ts'
 import { Links, linkTokens } from './sharing/links.ts'
@@ -76,7 +76,7 @@ function createServing({ config, auth, catalog, store, compressor, rules }: Depe
   const { findCaller } = auth
   const findReader = (request: IncomingMessage) =>
     auth.findReader({ headers: request.headers, ip: clientAddress(request) })
-  const files = new ReadableFiles({ cache, rules, findReader })
+  const files = readableFiles({ cache, rules, findReader })
   const isForwarded = forwardingCheck(config.trustProxy)
   // Files have dates of the storage's clock, responses that of this machine: Last-Modified is never later than either.
   const now = () => Math.min(auth.now(), Date.now())

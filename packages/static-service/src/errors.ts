@@ -49,23 +49,21 @@ export const partialPut = () =>
 export const contentCodingNotSupported = () =>
   new HttpError(415, 'unsupported_media_type', 'Files are stored as sent: send the body without Content-Encoding')
 
-/** Names up to 1,000 paths. */
-export const fileNotFound = (path: string, ...others: string[]) =>
-  new HttpError(
-    404,
-    'file_not_found',
-    `No file at ${path}${others.length > 0 ? ` and ${others.length} more: nothing changed` : ''}`,
-    { members: { paths: [path, ...others].slice(0, 1000) } },
-  )
+// Names up to 1,000 paths.
+const withPaths = (status: number, code: string, detail: string, paths: string[]) =>
+  new HttpError(status, code, detail, { members: { paths: paths.slice(0, 1000) } })
+
+const firstOf = ([path = '', ...others]: string[]) => (others.length > 0 ? `${path} and ${others.length} more` : path)
+
+export const fileNotFound = (...paths: string[]) =>
+  withPaths(404, 'file_not_found', `No file at ${firstOf(paths)}`, paths)
 
 /** A path sent with `%2F`, which is not a path separator: each file has one URL. */
 export const encodedSlash = (path: string) =>
   new HttpError(404, 'file_not_found', `No file at ${path}: send its slashes as /, not as %2F`)
 
 export const directoryNotFound = (path: string) =>
-  new HttpError(404, 'directory_not_found', `No directory at ${path || '/'}`, {
-    members: { paths: [`${path}/`] },
-  })
+  withPaths(404, 'directory_not_found', `No directory at ${path || '/'}`, [`${path}/`])
 
 export const noVersion = () => new HttpError(404, 'no_version', 'No version recorded yet: POST one to /api/versions/')
 
@@ -82,80 +80,49 @@ export const historyGone = () =>
   new HttpError(410, 'history_gone', 'What was replaced or deleted then is not kept any more: see KEEP_HISTORY_DAYS')
 
 export const pathConflict = (path: string) =>
-  new HttpError(
-    409,
-    'path_conflict',
-    `Cannot store ${path}: it is a directory, or one above it is a file: delete that or choose another path`,
-  )
+  new HttpError(409, 'path_conflict', `Cannot store ${path}: it is a directory, or below a file: choose another path`)
 
-/** Names up to 1,000 paths. */
-export const targetExists = ([path = '', ...others]: string[]) =>
-  new HttpError(
-    409,
-    'path_conflict',
-    `A file exists at ${path}${others.length > 0 ? ` and ${others.length} more` : ''}: nothing moved; send "overwrite": true to replace it`,
-    { members: { paths: [path, ...others].slice(0, 1000) } },
-  )
+export const targetExists = (paths: string[]) =>
+  withPaths(409, 'path_conflict', `A file exists at ${firstOf(paths)}: send "overwrite": true to replace it`, paths)
 
 export const moveIntoItself = (path: string) =>
   new HttpError(409, 'path_conflict', `Cannot move a directory into itself: ${path}`)
 
 export const revertConflict = (paths: string[]) =>
-  new HttpError(
+  withPaths(
     409,
     'revert_conflict',
     paths.length > 0
-      ? `Changed since: ${paths.join(', ')}: nothing reverted; send "overwrite": true to revert them too`
+      ? `Changed since: ${firstOf(paths)}: nothing reverted; send "overwrite": true to revert them too`
       : 'There is nothing to revert, or the change is not complete',
-    { members: { paths } },
+    paths,
   )
 
 export const versionExists = (version: string) =>
   new HttpError(409, 'version_exists', `Version ${version} exists already`)
 
 /** Names all files that exist, of a request that may only store new ones. */
-export const fileExists = (...[path = '', ...others]: string[]) =>
-  new HttpError(
-    412,
-    'precondition_failed',
-    `A file exists at ${path}${others.length > 0 ? ` and ${others.length} more paths` : ''} already, so nothing was stored: choose another path, or replace it`,
-    { members: { paths: [path, ...others] } },
-  )
+export const fileExists = (...paths: string[]) =>
+  withPaths(412, 'precondition_failed', `File exists at ${firstOf(paths)}: choose another path, or replace it`, paths)
 
 /** Names all files of a request that do not meet its conditions. */
 export const preconditionFailed = (...paths: string[]) =>
-  new HttpError(
-    412,
-    'precondition_failed',
-    `The file at ${paths[0]} does not meet If-Match or another condition: read it again`,
-    { members: { paths } },
-  )
+  withPaths(412, 'precondition_failed', `${firstOf(paths)} does not meet If-Match or another condition`, paths)
 
 export const treeChanged = (directory: string) =>
-  new HttpError(
-    412,
-    'precondition_failed',
-    `The tree ${directory}/ does not meet If-Match or If-None-Match: read it again`,
-  )
+  new HttpError(412, 'precondition_failed', `The tree ${directory}/ does not meet the conditions: read it again`)
 
 /** `missing`: up to 1,000 digests. */
 export const contentsMissing = (missing: string[]) =>
-  new HttpError(
-    409,
-    'contents_missing',
-    'Contents of the manifest are not stored: send them by PUT /api/contents/{sha256}, then the manifest again',
-    { members: { missing } },
-  )
+  new HttpError(409, 'contents_missing', 'Send the missing contents to /api/contents/{sha256}, then this again', {
+    members: { missing },
+  })
 
 export const fileTooLarge = (maxBytes: number) =>
   new HttpError(413, 'file_too_large', `Maximum file size: ${maxBytes} bytes`)
 
 export const tooManyFiles = (maxFiles: number) =>
-  new HttpError(
-    413,
-    'too_many_files',
-    `Too many parts: at most ${maxFiles === 1 ? 'one file' : `${maxFiles} files`} and one path`,
-  )
+  new HttpError(413, 'too_many_files', `Too many parts: at most one path, and files: ${maxFiles}`)
 
 /** `excess`: such as `20000 files`. */
 export const treeTooLarge = (excess: string) =>
@@ -214,19 +181,10 @@ export const uploadLengthExceeded = (length: number) =>
   new HttpError(413, 'upload_length_exceeded', `The upload has ${length} bytes: send no more`)
 
 export const notOffsetStream = () =>
-  new HttpError(
-    415,
-    'unsupported_media_type',
-    'Send the bytes as application/offset+octet-stream, without Content-Encoding',
-  )
+  new HttpError(415, 'unsupported_media_type', 'Send application/offset+octet-stream without Content-Encoding')
 
 export const uploadLocked = () =>
-  new HttpError(
-    423,
-    'upload_locked',
-    'Another request writes to this upload: try again; it is given up after 10 seconds of silence',
-    { retryAfter: 2 },
-  )
+  new HttpError(423, 'upload_locked', 'Another request writes to this upload: try again in a moment', { retryAfter: 2 })
 
 export const tooManyUploads = (most: number) =>
   new HttpError(429, 'too_many_uploads', `You have ${most} unfinished uploads: finish or delete one first`, {

@@ -36,10 +36,7 @@ export function readUrlPath(url: string, decoded: string): string {
 }
 
 /** Whether the path of a URL, before its query, contains `%2F`. */
-export function hasEncodedSlash(url: string): boolean {
-  const at = url.search(/%2f/i)
-  return at !== -1 && !url.slice(0, at).includes('?')
-}
+export const hasEncodedSlash = (url: string) => /^[^?]*%2f/i.test(url)
 
 /** A URL, or a part of one, decoded. @throws {HttpError} `invalid_path` where it is not percent-encoded UTF-8. */
 export function decodeUrl(url: string): string {
@@ -89,8 +86,6 @@ export function findPathFault(path: string) {
 
 function findReason(path: string, segments: string[]): string | undefined {
   if (!path.isWellFormed()) return 'it is not valid Unicode'
-  if (path === '') return 'it is empty'
-  if (path.endsWith('/')) return 'it ends with a slash'
   if (Buffer.byteLength(path) > maxPathBytes) return `it has more than ${maxPathBytes} bytes`
   if (forbidden.test(path)) return 'it contains a backslash, a control character or a bidirectional override'
   if (segments.length > maxSegments) return `it has more than ${maxSegments} segments`

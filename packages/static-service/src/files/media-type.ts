@@ -16,9 +16,7 @@ export async function contentTypeOf(name: string, head: Uint8Array = new Uint8Ar
   const known = typeByName(name)
   if (known) return known
   const extension = extname(name).toLowerCase()
-  const textType = ambiguous.get(extension)
-  if (textType) return (await detect(head)) ?? textType
-  const detected = await detect(head)
+  const detected = (await detect(head)) ?? ambiguous.get(extension)
   if (detected) return detected
   const isNamedText = textNames.test(name)
   const isPlainText = extension === '' && head.length > 0

@@ -6,18 +6,6 @@ import { file, restOfUrl } from './schemas.ts'
 
 const exampleTag = `"${file.sha256}"`
 
-const contentHeaders = {
-  etag: { description: 'Strong tag of this representation', example: exampleTag },
-  'last-modified': {
-    description: 'When the file was stored; absent in the second of the change',
-    example: 'Fri, 15 Jan 2027 09:30:00 GMT',
-  },
-  'cache-control': {
-    description: 'STATIC_CACHE_CONTROL; immutable with a matching `v`',
-    example: 'public, max-age=0, must-revalidate',
-  },
-}
-
 const mayRepeat = z.union([z.string(), z.array(z.string())]).optional()
 
 const StaticQuery = z.looseObject({
@@ -46,24 +34,10 @@ const staticSchema = {
     rangeNotSatisfiable(file.size),
   ],
   responses: {
-    200: {
-      description: 'The whole file, with its content type',
-      headers: contentHeaders,
-      content: '*/*',
-    },
-    206: {
-      description: 'The requested ranges; several as multipart/byteranges',
-      headers: {
-        ...contentHeaders,
-        'content-range': { description: 'Which bytes, of how many', example: 'bytes 0-4/13' },
-      },
-      content: '*/*',
-    },
-    302: {
-      description: 'A directory with an index: to its own name, with a slash',
-      headers: { location: { description: 'Relative to this path', example: './site/' } },
-    },
-    304: { description: 'The file is unchanged by the condition', headers: contentHeaders },
+    200: { description: 'The whole file, with its content type', content: '*/*' },
+    206: { description: 'The requested ranges; several as multipart/byteranges', content: '*/*' },
+    302: { description: 'A directory with an index: to its own name, with a slash' },
+    304: { description: 'The file is unchanged by the condition' },
   },
   params: restOfUrl('the path of a file', file.path),
   querystring: StaticQuery,

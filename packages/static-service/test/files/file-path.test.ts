@@ -52,8 +52,8 @@ test.each([
 })
 
 test.each([
-  ['', 'Invalid path: it is empty'],
-  ['a/', 'Invalid path "a/": it ends with a slash'],
+  ['', 'Invalid path: a segment is empty'],
+  ['a/', 'Invalid path "a/": a segment is empty'],
   ['a//b', 'Invalid path "a//b": a segment is empty'],
   ['"/..', String.raw`Invalid path "\"/..": a segment is . or ..`],
   ['a\u202e\u0085\ud800', String.raw`Invalid path "a\u202e\u0085\ud800": it is not valid Unicode`],

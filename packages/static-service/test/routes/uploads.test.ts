@@ -185,7 +185,7 @@ test.each([
   await expect.poll(() => service.storedContents()).toEqual([])
 })
 
-test('the limit of parts is named, in the singular where it is one', async () => {
+test('the limit of parts is named', async () => {
   await using service = await emptyService({ MAX_BATCH_FILES: '2' })
 
   const one = await service.send('upload', [file('x'), file('y')])
@@ -195,8 +195,8 @@ test('the limit of parts is named, in the singular where it is one', async () =>
   )
 
   expect([one.body.detail, two.body.detail]).toEqual([
-    'Too many parts: at most one file and one path',
-    'Too many parts: at most 2 files and one path',
+    'Too many parts: at most one path, and files: 1',
+    'Too many parts: at most one path, and files: 2',
   ])
 })
 
@@ -401,7 +401,7 @@ test.each([
   const { status, body } = await service.put(second)
 
   expect([status, body.code]).toEqual([409, 'path_conflict'])
-  expect(body.detail).toContain(`Cannot store ${second}: it is a directory, or one above it is`)
+  expect(body.detail).toContain(`Cannot store ${second}: it is a directory, or below a file`)
 })
 
 test('a quota bounds the distinct contents, and what was deleted makes room again', async () => {
@@ -432,7 +432,7 @@ test('only one of many who ask for a new file makes it', async () => {
   expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array(19).fill(412)])
   const { body } = answers.find(({ status }) => status === 412) ?? {}
   expect(body?.code).toBe('precondition_failed')
-  expect(body?.detail).toBe('A file exists at a already, so nothing was stored: choose another path, or replace it')
+  expect(body?.detail).toBe('File exists at a: choose another path, or replace it')
   await expect.poll(() => service.storedContents()).toHaveLength(1)
 })
 

@@ -15,7 +15,7 @@ import { categoryOf, contentTypeOf } from '../../src/files/media-type.ts'
 import type { ContentCoding } from '../../src/rfc9110/content-codings.ts'
 import { documentStaticRoute } from '../../src/routes/static.ts'
 import { ContentCache } from '../../src/serving/content-cache.ts'
-import { ReadableFiles } from '../../src/serving/readable-files.ts'
+import { readableFiles } from '../../src/serving/readable-files.ts'
 import { describeFile } from '../../src/serving/served-file.ts'
 import { StaticHandler } from '../../src/serving/static-handler.ts'
 import { AccessRules } from '../../src/sharing/access-rules.ts'
@@ -100,7 +100,7 @@ export async function startStatic(
   const cache = new ContentCache({ store, catalog, compressor, memoryBytes, describe })
   const database = new SqliteSql({ file: ':memory:', migrations: { sharing: sharingTables } })
   const access = await AccessRules.open(database, { isPublicByDefault: true, isExclusive: true })
-  const files = new ReadableFiles({ cache, rules: access, findReader: async () => undefined })
+  const files = readableFiles({ cache, rules: access, findReader: async () => undefined })
   const isForwarded = forwardingCheck(config.trustProxy)
   const app = await createApp(
     {

@@ -109,15 +109,15 @@ export class UploadLimits {
    * Limits the bytes of one file as they arrive, for `stage`; the path is undefined while it is unknown.
    * @throws {HttpError} `file_too_large` or `quota_exceeded`.
    */
-  meter(path: string | undefined): ChunkCheck {
+  meter(path: string | undefined) {
     let total = 0
     let nextCheck = quotaCheckBytes
-    return ({ length }) => {
+    return async ({ length }: Buffer): Promise<void> => {
       total += length
       this.checkSize(total)
-      if (path === undefined || total < nextCheck) return undefined
+      if (path === undefined || total < nextCheck) return
       nextCheck = total + quotaCheckBytes
-      return this.checkQuota(path, total, this.maxBytes)
+      await this.checkQuota(path, total, this.maxBytes)
     }
   }
 }
@@ -125,14 +125,14 @@ export class UploadLimits {
 // Not per chunk: the check reads the catalog.
 const quotaCheckBytes = 1_048_576
 
-/** Returns a promise where the chunk has to wait for the check. */
-type ChunkCheck = (chunk: Buffer) => Promise<void> | undefined
-
 /** Stages arriving bytes, each chunk after its check. */
-export async function stage(chunks: AsyncIterable<Buffer>, draft: StagedBlob, check: ChunkCheck): Promise<void> {
+export async function stage(
+  chunks: AsyncIterable<Buffer>,
+  draft: StagedBlob,
+  check: (chunk: Buffer) => Promise<void>,
+): Promise<void> {
   for await (const chunk of chunks) {
-    const isChecked = check(chunk)
-    if (isChecked) await isChecked
+    await check(chunk)
     await draft.write(chunk)
   }
   await draft.seal()
@@ -236,8 +236,6 @@ export function sendStored(reply: FastifyReply, stored: StoredFiles) {
 /** @throws {HttpError} `duplicate_path`. */
 export function checkDistinct(paths: string[]): void {
   const seen = new Set<string>()
-  for (const path of paths) {
-    if (seen.has(path)) throw errors.duplicatePath(path)
-    seen.add(path)
-  }
+  const repeated = paths.find((path) => seen.size === seen.add(path).size)
+  if (repeated !== undefined) throw errors.duplicatePath(repeated)
 }

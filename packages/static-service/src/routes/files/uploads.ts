@@ -211,11 +211,10 @@ class UploadForm {
     const check = limits.meter(maxFiles === 1 ? path : undefined)
     const draft = drafts.use(store.draft())
     this.#files.push({ name, path, draft })
-    const checkRefused = async (chunk: Buffer) => {
+    await stage(file, draft, async (chunk) => {
       await check(chunk)
       this.#limitRefused(chunk.length)
-    }
-    await stage(file, draft, this.#strays.length > 0 ? checkRefused : check)
+    })
   }
 
   /** Refuses a file before its bytes arrive. Without a look-up if they are few: the transaction makes it in any case. */
@@ -231,7 +230,7 @@ class UploadForm {
 
   // A form with an unknown part is rejected: reads on for further faults, up to a limit.
   #limitRefused(bytes: number) {
-    this.#refusedBytes += bytes
+    if (this.#strays.length > 0) this.#refusedBytes += bytes
     if (this.#refusedBytes > maxRefusedBytes) throw this.#strayParts()
   }
 

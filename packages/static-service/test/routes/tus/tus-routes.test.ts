@@ -239,7 +239,7 @@ test.each<[string, Call['headers'], number, string, string?]>([
     { ...length, 'upload-metadata': metadataOf({ path: 'there', overwrite: 'false' }) },
     412,
     'precondition_failed',
-    'A file exists at there already',
+    'File exists at there',
   ],
   [
     'another if_match',
