@@ -12,13 +12,13 @@ import {
 import packageJson from '../package.json' with { type: 'json' }
 import type { Dependencies } from './dependencies.ts'
 import { invalidPath } from './errors.ts'
-import { registerCacheMetrics, registerMetrics } from './metrics.ts'
+import { registerMetrics } from './metrics.ts'
 import { registerAccessRoutes } from './routes/access.ts'
 import { limitToFolders } from './routes/callers.ts'
 import { eventSource } from './routes/events.ts'
 import { registerBrowseRoutes } from './routes/files/browse.ts'
 import { registerBulkRoutes } from './routes/files/bulk-changes.ts'
-import { createRecordCache, registerFileRoutes, registerPutFileRoute } from './routes/files/files.ts'
+import { registerFileRoutes, registerPutFileRoute } from './routes/files/files.ts'
 import { type FileDependencies, fileDescriber, registerRawBodies, UploadLimits } from './routes/files/store-files.ts'
 import { registerUploadRoutes } from './routes/files/uploads.ts'
 import { registerChangeRoutes } from './routes/history/changes.ts'
@@ -40,8 +40,8 @@ import { Links, linkTokens } from './sharing/links.ts'
 /** The app of the static service with all routes, not yet listening. */
 export function buildApp(parts: Dependencies): Promise<App> {
   const { config, log, metrics } = parts
-  registerMetrics(parts)
   const serving = createServing(parts)
+  registerMetrics(parts, serving.cache.memory)
   return createApp(
     {
       about: { title: 'Static file service', version: packageJson.version, description, tags },
@@ -59,16 +59,13 @@ export function buildApp(parts: Dependencies): Promise<App> {
   )
 }
 
-type Serving = ReturnType<typeof createServing>
-
 function createServing({ config, auth, catalog, store, compressor, rules }: Dependencies) {
   const policies = config.static
-  const recordBytes = Math.floor(policies.memoryCacheBytes / 8)
   const cache = new ContentCache({
     store,
     catalog,
     compressor,
-    memoryBytes: policies.memoryCacheBytes - recordBytes,
+    memoryBytes: policies.memoryCacheBytes,
     graceSeconds: policies.graceSeconds,
     describe: (row) => describeFile(row, policies),
   })
@@ -83,12 +80,12 @@ function createServing({ config, auth, catalog, store, compressor, rules }: Depe
   const handler = new StaticHandler({ cache, files, rules: policies, isForwarded, now })
   const links = new Links(auth.database, auth.now)
   const linkHandler = new LinkHandler({ links, cache, catalog, handler, findCaller })
-  return { cache, handler, linkHandler, links, recordBytes }
+  return { cache, handler, linkHandler, links }
 }
 
-async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
+async function registerRoutes(app: App, parts: Dependencies, serving: ReturnType<typeof createServing>) {
   const { config, catalog, store, rules } = parts
-  const { cache, links, recordBytes } = serving
+  const { cache, links } = serving
   await app.register(auth, parts.auth)
   serveEvents(app, { ...parts, outbox: catalog.database, source: eventSource, clock: systemClock })
   limitToFolders(app)
@@ -105,10 +102,9 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   }
   await registerUploadRoutes(app, files)
   await registerResumableRoutes(app, { ...files, uploads: parts.uploads })
-  const records = createRecordCache(catalog, recordBytes)
-  rules.onChange = () => records.invalidate('all')
+  rules.onChange = () => cache.files.invalidate('all')
   registerBrowseRoutes(app, files)
-  registerFileRoutes(app, { ...files, records })
+  registerFileRoutes(app, files)
   registerBulkRoutes(app, files)
   registerVersionRoutes(app, catalog)
   registerChangeRoutes(app, catalog)
@@ -121,7 +117,6 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   })
   registerLinkRoutes(app, { links, catalog, base })
   documentStaticRoute(app)
-  registerCacheMetrics(parts.metrics, { ...cache.memory, records })
 }
 
 function report({ auth: { checks }, catalog, store, uploads }: Dependencies): HealthReport {

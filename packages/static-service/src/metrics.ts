@@ -6,8 +6,16 @@ import type { LruLoader } from './serving/content-stream.ts'
 
 // Gauges and counters are read on each scrape. No label contains a path or a username.
 
-export function registerMetrics({ config, metrics, auth, catalog, store, compressor }: Dependencies) {
+type Kept = Pick<LruLoader<object>, 'counts' | 'bytes'>
+
+/** `memory`: the caches by their label. */
+export function registerMetrics(
+  { config, metrics, auth, catalog, store, compressor }: Dependencies,
+  memory: Record<string, Kept>,
+) {
   const totals = () => catalog.status().totals
+  const read = (figure: (kept: Kept) => number) => () =>
+    Object.fromEntries(Object.entries(memory).map(([name, kept]) => [name, figure(kept)]))
   registerGauges(metrics, {
     static_files: ['Stored files', () => totals()?.totalFiles ?? Number.NaN],
     static_file_bytes: ['Bytes of all files', () => totals()?.totalSize ?? Number.NaN],
@@ -17,22 +25,13 @@ export function registerMetrics({ config, metrics, auth, catalog, store, compres
     static_questions_waiting: ['Queries not yet answered by the read worker', () => catalog.waitingQueries],
     static_compressions_waiting: ['Files queued for compression', () => compressor.waiting],
     auth_hashes_waiting: ['Password hashes queued', () => auth.hashes.pendingCount],
+    static_memory_bytes: ['Estimated cache size, entry overhead included', read(({ bytes }) => bytes), 'kept'],
   })
   registerStorageGauges(metrics, config)
-}
-
-type Kept = Pick<LruLoader<object>, 'counts' | 'bytes'>
-
-/** Hits, misses and size of each memory cache. */
-export function registerCacheMetrics(metrics: Metrics | undefined, memory: Record<string, Kept>) {
-  const read = (figure: (kept: Kept) => number) => () =>
-    Object.fromEntries(Object.entries(memory).map(([name, kept]) => [name, figure(kept)]))
-  const size = 'Estimated cache size, entry overhead included'
   registerCounters(metrics, {
     static_memory_hits_total: ['Lookups answered from memory', read(({ counts }) => counts.hit), 'kept'],
     static_memory_misses_total: ['Lookups not answered from memory', read(({ counts }) => counts.miss), 'kept'],
   })
-  registerGauges(metrics, { static_memory_bytes: [size, read(({ bytes }) => bytes), 'kept'] })
 }
 
 /** Calls to the object store by operation, and the objects to be deleted. */

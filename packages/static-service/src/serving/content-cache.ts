@@ -26,7 +26,8 @@ interface Dependencies {
  */
 export class ContentCache {
   readonly #dependencies: Dependencies
-  readonly #files: LruLoader<ServedFile>
+  /** By path; look there directly only where this process alone changes the catalog: elsewhere they may be stale. */
+  readonly files: LruLoader<ServedFile>
   /** Of bytes; a caller that has kept them counts a hit. */
   readonly counts: LruLoader<Buffer>['counts']
   readonly #codings: LruLoader<readonly ContentCoding[]>
@@ -39,20 +40,20 @@ export class ContentCache {
     const share = Math.floor(memoryBytes / 8)
     this.#dependencies = dependencies
     this.#verifier = new Verifier(store.verified)
-    this.#files = new LruLoader(share, () => 4096)
+    this.files = new LruLoader(share, () => 4096)
     this.#codings = new LruLoader(share, () => 64)
     this.#chunks = new ChunkMemory(2 * share)
     this.#contents = new LruLoader(memoryBytes - 4 * share, (content) => content.length)
     this.counts = this.#contents.counts
     // Called before the response to the change.
-    catalog.onChange(this.#files.invalidate)
+    catalog.onChange(this.files.invalidate)
     compressor.onForm = (digest) => this.#codings.invalidate([digest])
   }
 
   /** The caches by their metrics label. */
   get memory() {
     const chunks = this.#chunks.cache
-    return { rows: this.#files, forms: this.#codings, contents: this.#contents, chunks }
+    return { rows: this.files, forms: this.#codings, contents: this.#contents, chunks }
   }
 
   /**
@@ -62,7 +63,7 @@ export class ContentCache {
   find(path: string): Loaded<ServedFile> {
     const { catalog } = this.#dependencies
     if (!catalog.findNow) return catalog.find(path).then((row) => this.#describe(row))
-    return this.#files.peek(path) ?? this.#describe(catalog.findNow(path))
+    return this.files.peek(path) ?? this.#describe(catalog.findNow(path))
   }
 
   /** The file that a deploy, a restore or a revert has removed from this path within the grace; never HTML. */
@@ -110,21 +111,21 @@ export class ContentCache {
 
   /** Drops what is cached about a file whose bytes are missing. */
   invalidate(file: ServedFile) {
-    this.#files.invalidate([file.row.path])
+    this.files.invalidate([file.row.path])
     this.#codings.invalidate([file.row.digest])
   }
 
   // Describes an unchanged file once: the catalog returns the same object for it.
   #describe(row: FileRow | undefined): ServedFile | undefined {
     if (!row) return undefined
-    const known = this.#files.inspect(row.path)
+    const known = this.files.inspect(row.path)
     if (known?.row === row) {
-      this.#files.counts.hit += 1
+      this.files.counts.hit += 1
       return known
     }
-    this.#files.counts.miss += 1
+    this.files.counts.miss += 1
     const file = this.#dependencies.describe(row)
-    this.#files.set(row.path, file)
+    this.files.set(row.path, file)
     return file
   }
 

@@ -27,6 +27,14 @@ export interface ServedFile {
   headers: Headers
   /** Cached per coding: headers are most of the work of a small response. */
   representations: Map<string, Representation>
+  /** Kept until the file or an access rule changes. */
+  record?: SentRecord
+}
+
+/** File record as the API sends it: its entity tag and its JSON. */
+export interface SentRecord {
+  etag: string
+  json: string
 }
 
 export type Headers = Record<string, string>

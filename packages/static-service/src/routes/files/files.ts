@@ -1,10 +1,9 @@
 import { type App, answers, bodyChunks, isCurrent, operations } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Catalog } from '../../catalog/catalog.ts'
 import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
 import { hasEncodedSlash, readUrlPath } from '../../files/file-path.ts'
-import { LruLoader } from '../../serving/content-stream.ts'
+import type { SentRecord, ServedFile } from '../../serving/served-file.ts'
 import { actorOf } from '../callers.ts'
 import {
   FileRecord,
@@ -20,29 +19,9 @@ import {
 } from '../schemas.ts'
 import { conditionsOf, type FileDependencies, onlyFile, rawBody, sendStored, stage, storeFiles } from './store-files.ts'
 
-type Dependencies = FileDependencies & { records: RecordCache }
-
-/**
- * Serialized file records, bounded in bytes. Never stale: the catalog reports a change, and its entry is invalidated,
- * before the change is answered. Empty where other processes change the catalog, too.
- */
-export type RecordCache = LruLoader<CachedRecord>
-
-/** File record as sent: its entity tag and its JSON. */
-interface CachedRecord {
-  etag: string
-  json: string
-}
-
-export function createRecordCache(catalog: Catalog, memoryBytes: number): RecordCache {
-  const records: RecordCache = new LruLoader(memoryBytes, ({ etag, json }) => etag.length + json.length)
-  catalog.onChange(records.invalidate)
-  return records
-}
-
 const params = restOfUrl('path of a file, its slashes not percent-encoded', file.path)
 
-function sendRecord(request: FastifyRequest, reply: FastifyReply, { etag, json }: CachedRecord) {
+function sendRecord(request: FastifyRequest, reply: FastifyReply, { etag, json }: SentRecord) {
   reply.header('etag', etag).header('cache-control', 'private, no-cache')
   if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send()
   return reply.header('content-type', 'application/json; charset=utf-8').send(json)
@@ -96,12 +75,14 @@ const routes = operations({
   },
 })
 
-export function registerFileRoutes(app: App, { catalog, describe, records }: Dependencies) {
-  async function read(path: string): Promise<CachedRecord | undefined> {
-    const row = await catalog.find(path)
-    if (!row) return undefined
-    const { record, etag } = onlyFile({ rows: [row], records: await describe([row]) })
-    return { etag, json: JSON.stringify(record) }
+export function registerFileRoutes(app: App, { catalog, cache, describe }: FileDependencies) {
+  async function recordOf(file: ServedFile): Promise<SentRecord> {
+    const rows = [file.row]
+    const { record, etag } = onlyFile({ rows, records: await describe(rows) })
+    const sent = { etag, json: JSON.stringify(record) }
+    // Not kept where other processes may change the access rules.
+    if (catalog.isExclusive) file.record = sent
+    return sent
   }
   app.get(
     '/api/files/*',
@@ -111,18 +92,16 @@ export function registerFileRoutes(app: App, { catalog, describe, records }: Dep
       onRequest: (request, reply, done) => {
         const { url } = request
         const isPlain = !url.includes('?') && !hasEncodedSlash(url)
-        const record = isPlain ? records.peek(request.params['*']) : undefined
+        const record = isPlain ? cache.files.peek(request.params['*'])?.record : undefined
         if (!record) return done()
         sendRecord(request, reply, record)
       },
     },
     async (request, reply) => {
       const path = readUrlPath(request.url, request.params['*'])
-      // Not cached where other processes may change it.
-      const load = () => read(path)
-      const record = await (catalog.isExclusive ? records.get(path, load) : load())
-      if (!record) throw errors.fileNotFound(path)
-      return sendRecord(request, reply, record)
+      const file = await cache.find(path)
+      if (!file) throw errors.fileNotFound(path)
+      return sendRecord(request, reply, file.record ?? (await recordOf(file)))
     },
   )
   app.delete('/api/files/*', routes.deleteFile, async (request) => {
