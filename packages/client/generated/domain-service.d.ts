@@ -459,7 +459,7 @@ export interface paths {
         put?: never;
         /**
          * Add one record; the others stay
-         * @description Addresses by type: A, MXE an IPv4 address; AAAA an IPv6 address; ALIAS, CNAME, MX, NS a host name; CAA `0 issue "ca.example.net"`; TXT up to 2500 characters; URL, URL301, FRAME an http or https URL.
+         * @description One with the same name, type and address is refused: 409 `record_exists`.
          */
         post: operations["addRecord"];
         /**
@@ -2111,7 +2111,12 @@ export interface components {
             warnings?: string[];
             /** @description why the change was refused or is unconfirmed */
             problem?: components["schemas"]["Problem"];
+            domain: string;
+            sent_at: string | null;
+            ended_at: string | null;
             changes: components["schemas"]["ChangeSummary"];
+            /** @description of a proposed change: the ETag of the zone that it was evaluated on */
+            etag?: string;
             /** @example NONE */
             email_type_before: string | null;
             /** @example NONE */
@@ -8470,6 +8475,9 @@ export interface operations {
                      *           "by": "admin",
                      *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *           "status": "confirmed",
+                     *           "domain": "text",
+                     *           "sent_at": "2027-01-15T09:30:00.000Z",
+                     *           "ended_at": "2027-01-15T09:30:00.000Z",
                      *           "changes": {
                      *             "added": [
                      *               {
@@ -8612,6 +8620,9 @@ export interface operations {
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
+                     *       "domain": "text",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:00.000Z",
                      *       "changes": {
                      *         "added": [
                      *           {
@@ -8694,7 +8705,12 @@ export interface operations {
                         warnings?: string[];
                         /** @description why the change was refused or is unconfirmed */
                         problem?: components["schemas"]["Problem"];
+                        domain: string;
+                        sent_at: string | null;
+                        ended_at: string | null;
                         changes: components["schemas"]["ChangeSummary"];
+                        /** @description of a proposed change: the ETag of the zone that it was evaluated on */
+                        etag?: string;
                         /** @example NONE */
                         email_type_before: string | null;
                         /** @example NONE */
@@ -8800,7 +8816,12 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": Record<string, never> | null;
+            };
+        };
         responses: {
             /** @description The zone as it now is, and what changed */
             200: {
@@ -8926,7 +8947,7 @@ export interface operations {
                     "application/json": components["schemas"]["Change"];
                 };
             };
-            /** @description `validation_failed` */
+            /** @description `validation_failed`, `malformed_body` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8980,8 +9001,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `url_too_long` */
             414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9086,7 +9125,12 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": Record<string, never> | null;
+            };
+        };
         responses: {
             /** @description The zone as it now is, and what changed */
             200: {
@@ -9212,7 +9256,7 @@ export interface operations {
                     "application/json": components["schemas"]["Change"];
                 };
             };
-            /** @description `validation_failed` */
+            /** @description `validation_failed`, `malformed_body` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9266,8 +9310,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `url_too_long` */
             414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

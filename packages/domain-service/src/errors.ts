@@ -110,7 +110,7 @@ export function registrarUnavailable(seconds: number) {
 
 export const emailTypeUnknown = () =>
   emailTypeConflict(
-    'The registrar does not tell the email type of this zone, and a write would set it: send "email_type" with the value that the zone must have',
+    'The registrar does not tell the email type of this zone, and a write would set it: send "email_type" with the value that the zone must have, in a zone file "; domain-service email-type" with it',
   )
 
 export const zoneKeepsChanging = () => unavailable(10, 'Somebody else keeps changing this zone: try again later')

@@ -3,16 +3,14 @@ import ipaddr from 'ipaddr.js'
 import { toAscii } from './domain-name.ts'
 import { decodeName, decodeText, quoteText, type Token } from './zone-file/tokens.ts'
 
-/** The RDATA of a zone file, as the fields of a record; a text is a fault. */
-type Rdata = { address: string; mx_pref?: number } | string
+/** The RDATA of a zone file, as the fields of a record; undefined where it is malformed. */
+type Rdata = { address: string; mx_pref?: number } | undefined
 
 /** Makes a name of a zone file absolute, without its trailing dot. */
 export type Qualify = (name: string) => string
 
 /** Everything that is particular to one type of record. */
 interface RecordType {
-  /** What an address is, for the description of the API. */
-  describe: string
   /** The address as the registrar stores it. */
   normalize(address: string): string
   /** The stored address in the API's form. */
@@ -27,6 +25,8 @@ interface RecordType {
   print?(record: { address: string; mx_pref?: number }): string | undefined
   /** Reads RDATA. A type without it is a fault in a zone file. */
   parse?(tokens: Token[], qualify: Qualify): Rdata
+  /** What RDATA must be. */
+  describeRdata?: string
 }
 
 const same = (text: string) => text
@@ -34,44 +34,41 @@ const plain = { normalize: same, show: same, canonicalize: same }
 
 const withoutDot = (name: string) => name.replace(/\.$/, '')
 
-function parseAddress([address, ...rest]: Token[]): Rdata {
-  return rest.length === 0 && address && isIP(address.text)
-    ? { address: address.text }
-    : 'must have one address after its type'
+const oneAddress: Pick<RecordType, 'print' | 'parse' | 'describeRdata'> = {
+  print: ({ address }) => address,
+  parse: ([address, ...rest]) => (rest.length === 0 && address ? { address: address.text } : undefined),
+  describeRdata: 'one address',
 }
 
 function parseTarget([target, ...rest]: Token[], qualify: Qualify): Rdata {
   const name = rest.length === 0 && target ? decodeName(target) : undefined
-  return name === undefined ? 'must have one host name after its type' : { address: qualify(name) }
+  return name === undefined ? undefined : { address: qualify(name) }
 }
 
 const ipv4: RecordType = {
   ...plain,
-  describe: 'an IPv4 address',
   validate: (address) => (isIPv4(address) ? undefined : 'must be an IPv4 address such as 192.0.2.1'),
 }
 
 const ipv6: RecordType = {
   ...plain,
-  describe: 'an IPv6 address',
+  ...oneAddress,
   canonicalize: (address) => (isPlainIPv6(address) ? ipaddr.IPv6.parse(address).toRFC5952String() : address),
   validate: (address) =>
     isPlainIPv6(address) ? undefined : 'must be an IPv6 address such as 2001:db8::1, without zone id',
-  print: ({ address }) => address,
-  parse: parseAddress,
 }
 
 const isPlainIPv6 = (address: string) => isIPv6(address) && !address.includes('%')
 
 // The registrar stores targets with a trailing dot, and has dropped MX rows sent without it.
 const target: RecordType = {
-  describe: 'a host name',
   normalize: (address) => `${withoutDot(toAscii(address) ?? address)}.`,
   show: withoutDot,
   canonicalize: (address) => withoutDot(toAscii(address) ?? address.toLowerCase()),
   validate: validateTarget,
   print: ({ address }) => `${address}.`,
   parse: parseTarget,
+  describeRdata: 'one host name',
 }
 
 const { print: _, ...unprinted } = target
@@ -92,7 +89,6 @@ const validateForeignTarget = (address: string, owner: string) =>
 
 const redirect: RecordType = {
   ...plain,
-  describe: 'an http or https URL',
   validate(address) {
     if (!/^https?:\/\/[^\s/]/i.test(address) || /[\s<>"]/.test(address) || !URL.canParse(address))
       return 'must be an absolute http or https URL, without spaces, quotes, < and >'
@@ -150,24 +146,19 @@ function isCaaIssuer(value: string): boolean {
 
 function parseCaa(tokens: Token[]): Rdata {
   const [flags, tag, value] = tokens.map((token) => decodeText([token.text]))
-  return tokens.length === 3 && flags !== undefined && tag !== undefined && value !== undefined
-    ? { address: `${flags} ${tag} "${value}"` }
-    : 'must have flags, a tag and a value after its type'
+  return tokens.length === 3 && value !== undefined ? { address: `${flags} ${tag} "${value}"` } : undefined
 }
 
 function parseMx([preference, ...rest]: Token[], qualify: Qualify): Rdata {
-  if (!preference || !/^[0-9]{1,5}$/.test(preference.text) || rest.length !== 1)
-    return 'must have a preference and a host name after its type'
   const rdata = parseTarget(rest, qualify)
-  return typeof rdata === 'string' ? rdata : { ...rdata, mx_pref: Number(preference.text) }
+  return rdata && preference && /^[0-9]{1,5}$/.test(preference.text)
+    ? { ...rdata, mx_pref: Number(preference.text) }
+    : undefined
 }
 
 function parseTxt(tokens: Token[]): Rdata {
-  if (tokens.length === 0) return 'must have a text after its type'
   const address = decodeText(tokens.map(({ text }) => text))
-  return address === undefined
-    ? 'has an escape or an octet that is not UTF-8: the registrar stores characters only'
-    : { address }
+  return tokens.length > 0 && address !== undefined ? { address } : undefined
 }
 
 // XML 1.0 excludes most control characters; a lone surrogate is not a character.
@@ -177,14 +168,13 @@ const notAtApex = (fault: string) => (name: string) => (name === '@' ? fault : u
 
 /** The types that the registrar's setHosts accepts. */
 const types = new Map<string, RecordType>([
-  ['A', { ...ipv4, print: ({ address }) => address, parse: parseAddress }],
+  ['A', { ...ipv4, ...oneAddress }],
   ['AAAA', ipv6],
   // No type of DNS, but other providers export it like CNAME.
   ['ALIAS', { ...unprinted, validate: validateForeignTarget }],
   [
     'CAA',
     {
-      describe: '`0 issue "ca.example.net"`',
       normalize: normalizeCaa,
       show: same,
       canonicalize: normalizeCaa,
@@ -194,6 +184,7 @@ const types = new Map<string, RecordType>([
         return parts && `${parts.flags} ${parts.tag} ${quoteText(parts.value)}`
       },
       parse: parseCaa,
+      describeRdata: 'flags, a tag and a value',
     },
   ],
   [
@@ -204,7 +195,15 @@ const types = new Map<string, RecordType>([
       validateName: notAtApex('must not be @ for a CNAME: use ALIAS at the apex'),
     },
   ],
-  ['MX', { ...target, print: ({ address, mx_pref }) => `${mx_pref} ${address}.`, parse: parseMx }],
+  [
+    'MX',
+    {
+      ...target,
+      print: ({ address, mx_pref }) => `${mx_pref} ${address}.`,
+      parse: parseMx,
+      describeRdata: 'a preference and a host name',
+    },
+  ],
   [
     'MXE',
     {
@@ -223,13 +222,13 @@ const types = new Map<string, RecordType>([
     'TXT',
     {
       ...plain,
-      describe: 'up to 2500 characters',
       validate(address) {
         if ([...address].length > 2500) return 'must have at most 2500 characters'
         return hasControls(address) ? 'must not have control characters' : undefined
       },
       print: ({ address }) => quoteText(address),
       parse: parseTxt,
+      describeRdata: 'a text, in UTF-8 and with valid escapes,',
     },
   ],
   ['URL', redirect],
@@ -243,10 +242,4 @@ export const recordTypes: readonly string[] = [...types.keys()]
 /** The type of that name in upper case. Any other (SRV made in the panel) can be read, not written. */
 export const recordTypeOf = (name: string): RecordType => types.get(name) ?? unknownType
 
-const unknownType: RecordType = { ...plain, describe: '', validate: () => undefined }
-
-/** For people: `A and MXE an IPv4 address, AAAA an IPv6 address, …`. */
-export function describeAddresses(): string {
-  const kinds = Map.groupBy(types, ([, { describe }]) => describe)
-  return [...kinds].map(([describe, same]) => `${same.map(([name]) => name).join(', ')} ${describe}`).join('; ')
-}
+const unknownType: RecordType = { ...plain, validate: () => undefined }

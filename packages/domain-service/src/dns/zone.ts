@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { emailTypeConflict, emailTypeUnknown } from '../errors.ts'
 import { type HostRecord, type NamedRrset, ownerOf, parseRow, type RecordInput, type Row } from './record.ts'
 
 /** A zone as it was read, never mutated. `emailType` is undefined where the registrar's answer has none: unknown. */
@@ -157,53 +158,49 @@ export function readValue(type: string, value: string): Pick<RecordInput, 'addre
 
 export const emailTypes = ['NONE', 'MX', 'MXE', 'FWD', 'OX', 'GMAIL'] as const
 
-/**
- * The email type to send with a changed zone. The registrar replaces it with every write, and stores MX rows only
- * beside a type that allows them. The present type is kept, except: the client may request another; a first MX (MXE)
- * in a NONE zone makes it MX (MXE); removing the last one makes it NONE. A first MX in a FWD zone would end e-mail
- * forwarding, so it must be requested; OX and GMAIL are never left implicitly. An unknown type is never guessed.
- * @returns `conflict` where the client must choose (409), `fault` where its choice contradicts the records (400).
- */
-export function resolveEmailType(change: {
-  requested: string | undefined
-  before: { emailType: string | undefined; rows: Row[] }
+/** A zone as it was, and its rows to be. */
+interface Rewrite {
+  before: Pick<Zone, 'emailType' | 'rows'>
   rows: Row[]
-}): { emailType: string } | { conflict: string } | { fault: string } {
-  const { requested, before, rows } = change
-  const required = requiredBy(rows)
-  const isFirst = required !== undefined && requiredBy(before.rows) !== required
-  // The present type is accepted as it is, but not with a first MX (MXE): the registrar would drop that silently.
-  if (requested !== undefined && requested === before.emailType && !isFirst) return { emailType: requested }
-  if (requested !== undefined) return checkRequested(requested, required)
-
-  const current = before.emailType
-  if (current === undefined) {
-    return {
-      conflict: `The registrar does not tell the zone's email type, and a write would replace it: send "email_type" (one of ${emailTypes.join(', ')}), or in a zone file the comment "; domain-service email-type" with it`,
-    }
-  }
-  const isMail = current === 'MX' || current === 'MXE'
-  if (current === 'NONE' || (isMail && (required || requiredBy(before.rows)))) return { emailType: required ?? 'NONE' }
-  // OX and GMAIL zones contain MX rows of their provider.
-  const allowsMx = required === 'MX' && (current === 'OX' || current === 'GMAIL')
-  if (isMail || !isFirst || allowsMx) return { emailType: current }
-  return {
-    conflict: `The zone's email type is ${current}, and a first ${required} record would end that: send "email_type": "${required}", or in a zone file "; domain-service email-type ${required}", if you mean it`,
-  }
 }
 
-function checkRequested(requested: string, required: 'MX' | 'MXE' | undefined) {
-  if (!emailTypes.some((known) => known === requested)) return { fault: `must be one of ${emailTypes.join(', ')}` }
-  if (required === 'MXE' && requested !== 'MXE') return { fault: 'must be MXE while the zone has an MXE record' }
-  if (required === 'MX' && !['MX', 'OX', 'GMAIL'].includes(requested))
-    return { fault: 'must be MX (or OX or GMAIL) while the zone has MX records' }
-  if (requested === 'MX' && required !== 'MX') return { fault: 'needs an MX record in the zone' }
-  if (requested === 'MXE' && required !== 'MXE') return { fault: 'needs an MXE record in the zone' }
-  return { emailType: requested }
+/** The fault of an email type that a client requests, if it contradicts the records. */
+export function validateEmailType(requested: string, { before, rows }: Rewrite): string | undefined {
+  // The present type is accepted as it is, but not with a first MX (MXE): the registrar would drop that silently.
+  if (requested === before.emailType && !firstMail({ before, rows })) return undefined
+  const allowed = allowedBeside[mailOf(rows) ?? 'other']
+  return allowed.includes(requested) ? undefined : `must be one of ${allowed.join(', ')} beside these records`
+}
+
+const allowedBeside = { MX: ['MX', 'OX', 'GMAIL'], MXE: ['MXE'], other: ['NONE', 'FWD', 'OX', 'GMAIL'] }
+
+/**
+ * The email type to send with a changed zone where the client requests none. The registrar replaces it with every
+ * write, and stores MX rows only beside a type that allows them. The present type is kept, except: a first MX (MXE) in a
+ * NONE zone makes it MX (MXE); removing the last one makes it NONE. OX and GMAIL, whose zones contain MX rows of their
+ * provider, are never left.
+ * @throws {HttpError} email_type_conflict where the client must choose: a first MX in a FWD zone would end e-mail
+ * forwarding, and an unknown type is never guessed.
+ */
+export function keepEmailType({ before, rows }: Rewrite): string {
+  const { emailType } = before
+  if (emailType === undefined) throw emailTypeUnknown()
+  const isMail = emailType === 'MX' || emailType === 'MXE'
+  if (emailType === 'NONE' || (isMail && (mailOf(rows) || mailOf(before.rows)))) return mailOf(rows) ?? 'NONE'
+  const first = firstMail({ before, rows })
+  if (!first || allowedBeside[first].includes(emailType)) return emailType
+  throw emailTypeConflict(
+    `The zone's email type is ${emailType}, and a first ${first} record would end that: send "email_type": "${first}", or in a zone file "; domain-service email-type ${first}", if you mean it`,
+  )
+}
+
+function firstMail({ before, rows }: Rewrite) {
+  const type = mailOf(rows)
+  return type === mailOf(before.rows) ? undefined : type
 }
 
 // A zone never has both: they are conflicting records.
-function requiredBy(rows: Row[]): 'MX' | 'MXE' | undefined {
+function mailOf(rows: Row[]): 'MX' | 'MXE' | undefined {
   if (rows.some((row) => row.type === 'MX')) return 'MX'
   return rows.some((row) => row.type === 'MXE') ? 'MXE' : undefined
 }

@@ -5,9 +5,7 @@ import {
   operations,
   pageOf,
   pageQuery,
-  toFaults,
   uncheckedJson,
-  validationFailed,
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import { toRecords, type Zone } from '../dns/zone.ts'
@@ -53,7 +51,8 @@ const reads = operations({
 })
 
 const writes = operations({
-  shared: { ...writing, ...zoneAnswers, tags, params: AtEntry },
+  // Options are in the query: `{"to": "after"}` in the body must not restore the zone before.
+  shared: { ...writing, ...zoneAnswers, tags, params: AtEntry, body: z.strictObject({}).nullish() },
   restoreZone: {
     summary: 'Restore the zone as it was before a change',
     description:
@@ -95,25 +94,17 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
     }
   })
   app.post(`${path}/:id/restore`, writes.restoreZone, async (request, reply) => {
-    requireNoFields(request.body)
     const past = await findEntry(ledger, request.params)
     const { emailType, rows } = past.zones[request.query.to]
     return writeZone(request, reply, { zones, edit: { kind: 'restore', emailType, rows } }, describeWrite)
   })
   app.post(`${path}/:id/revert`, writes.revertChange, async (request, reply) => {
-    requireNoFields(request.body)
     const past = await findEntry(ledger, request.params)
     const { before, after, added, removed } = past.zones
     const emailTypes = { emailTypeBefore: before.emailType, emailTypeAfter: after.emailType }
     const edit = { kind: 'revert', added, removed, ...emailTypes } as const
     return writeZone(request, reply, { zones, edit }, describeWrite)
   })
-}
-
-// Options are in the query: `{"to": "after"}` in the body must not restore the zone before.
-function requireNoFields(body: unknown) {
-  const { error } = z.strictObject({}).nullish().safeParse(body)
-  if (error) throw validationFailed(toFaults(error))
 }
 
 async function findEntry(ledger: Ledger, { domain, id }: z.output<typeof AtEntry>) {

@@ -8,11 +8,12 @@ import {
   hasDelta,
   isDisjoint,
   isSameRows,
-  resolveEmailType,
+  keepEmailType,
   subtract,
+  validateEmailType,
   withDelta,
 } from '../../src/dns/zone.ts'
-import { oddRows, row, www, zone } from '../support/zones.ts'
+import { failureOf, oddRows, row, www, zone } from '../support/zones.ts'
 
 /** One row of each key, as the registrar keeps them. */
 const keyed = (rows: Row[]) => [...new Map(rows.map((each) => [parseRow(each).key, each])).values()]
@@ -60,13 +61,7 @@ test.each([
   ['removing the last MX keeps GMAIL', 'GMAIL', [mx], [], 'GMAIL'],
   ['a record keeps a type outside the API', 'OTHER', [], [www], 'OTHER'],
 ])('%s', (_name, emailType, before, rows, expected) => {
-  const resolved = resolveEmailType({
-    requested: undefined,
-    before: { emailType, rows: before },
-    rows,
-  })
-
-  expect(resolved).toEqual({ emailType: expected })
+  expect(keepEmailType({ before: { emailType, rows: before }, rows })).toBe(expected)
 })
 
 test.each([
@@ -75,25 +70,26 @@ test.each([
   ['OX becomes MX', 'OX', [mx], [mx], 'MX'],
   ['an unknown type becomes FWD', undefined, [], [www], 'FWD'],
 ])('on request %s', (_name, emailType, before, rows, requested) => {
-  const resolved = resolveEmailType({ requested, before: { emailType, rows: before }, rows })
-
-  expect(resolved).toEqual({ emailType: requested })
+  expect(validateEmailType(requested, { before: { emailType, rows: before }, rows })).toBeUndefined()
 })
 
 test.each([
-  ['a first MX in a FWD zone', 'FWD', [], [mx], undefined, 'conflict'],
-  ['a first MXE in a FWD zone', 'FWD', [], [mxe], undefined, 'conflict'],
-  ['a first MXE in an OX zone', 'OX', [mx], [mxe], undefined, 'conflict'],
-  ['a record in a zone of unknown email type', undefined, [], [www], undefined, 'conflict'],
-  ['a record beside MX in a zone of unknown email type', undefined, [mx], [mx, www], undefined, 'conflict'],
-  ['requesting NONE beside MX', 'MX', [mx], [mx], 'NONE', 'fault'],
-  ['requesting FWD beside MX', 'NONE', [], [mx], 'FWD', 'fault'],
-  ['requesting MX beside MXE', 'NONE', [], [mxe], 'MX', 'fault'],
-  ['requesting MX without MX', 'NONE', [], [], 'MX', 'fault'],
-  ['requesting a type outside the API', 'NONE', [], [], 'POST', 'fault'],
-  ['requesting MXE without MXE', 'NONE', [], [www], 'MXE', 'fault'],
-])('%s is refused', (_name, emailType, before, rows, requested, kind) => {
-  const resolved = resolveEmailType({ requested, before: { emailType, rows: before }, rows })
+  ['a first MX in a FWD zone', 'FWD', [], [mx]],
+  ['a first MXE in a FWD zone', 'FWD', [], [mxe]],
+  ['a first MXE in an OX zone', 'OX', [mx], [mxe]],
+  ['a record in a zone of unknown email type', undefined, [], [www]],
+  ['a record beside MX in a zone of unknown email type', undefined, [mx], [mx, www]],
+])('%s is a conflict', (_name, emailType, before, rows) => {
+  expect(failureOf(() => keepEmailType({ before: { emailType, rows: before }, rows })).code).toBe('email_type_conflict')
+})
 
-  expect(resolved).toHaveProperty(kind)
+test.each([
+  ['requesting NONE beside MX', 'MX', [mx], [mx], 'NONE'],
+  ['requesting FWD beside MX', 'NONE', [], [mx], 'FWD'],
+  ['requesting MX beside MXE', 'NONE', [], [mxe], 'MX'],
+  ['requesting MX without MX', 'NONE', [], [], 'MX'],
+  ['requesting a type outside the API', 'NONE', [], [], 'POST'],
+  ['requesting MXE without MXE', 'NONE', [], [www], 'MXE'],
+])('%s is refused', (_name, emailType, before, rows, requested) => {
+  expect(validateEmailType(requested, { before: { emailType, rows: before }, rows })).toContain('must be one of')
 })

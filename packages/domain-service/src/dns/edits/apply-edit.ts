@@ -1,11 +1,10 @@
 import { validationFailed } from '@domains-and-files/http'
-import { emailTypeConflict, recordNotFound, revertConflict, tooManyRecords } from '../../errors.ts'
+import { recordNotFound, revertConflict, tooManyRecords } from '../../errors.ts'
 import { keyOf, type NamedRrset, ownerOf, parseRow, type RecordInput, type Row, validateName } from '../record.ts'
-import { differenceOf, readValue, resolveEmailType, subtract, type Zone } from '../zone.ts'
+import { differenceOf, keepEmailType, readValue, subtract, validateEmailType, type Zone } from '../zone.ts'
 import {
   type Candidate,
   composeZone,
-  distinct,
   findConflicts,
   matchLive,
   maxRecords,
@@ -66,7 +65,7 @@ function applyBatch(zone: Zone, batch: BatchEdit): Zone {
   const added = add.map((record, index) =>
     newCandidate(record, zone, (field) => `${pointerTo(batch, 'add', index)}/${field}`),
   )
-  return composeZone(zone, [...live, ...added], batch)
+  return composeZone(zone, [...live, ...added], batch.emailType)
 }
 
 const pointerTo = ({ isSingle }: BatchEdit, list: string, index: number) => (isSingle ? '' : `/${list}/${index}`)
@@ -108,7 +107,7 @@ function replaceRecords(zone: Zone, edit: ReplaceEdit): Zone {
   })
   const firstNew = live.indexOf(undefined)
   if (firstNew >= 0 && candidates.length > maxRecords) candidates[firstNew]?.faults?.push(tooMany)
-  return composeZone(zone, candidates, edit)
+  return composeZone(zone, candidates, edit.emailType)
 }
 
 // Exactly these values. Without `ttl`, those that are there keep theirs, and new ones take the lowest of these.
@@ -116,26 +115,17 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
   const records = readValues(edit)
   const [before, others] = splitRrset(zone, edit)
   const live = matchLive(records, { ...zone, rows: before })
-  // A preference is no part of the key: an MX record that gets another one is there, too.
-  const keysBefore = new Set(before.map((row) => parseRow(row).key))
-  const ttlOf = (record: RecordInput) => (keysBefore.has(keyOf(record)) ? undefined : edit.newTtl)
-  const kept = edit.defaultTtl === undefined ? live : before
-  const ttls = kept.flatMap((row) => (row ? parseRow(row).record.ttl : []))
-  const lowestTtl = ttls.length > 0 ? Math.min(...ttls) : edit.defaultTtl
+  const keys = records.map((record) => keyOf(record))
+  const kept = before.map(parseRow).filter(({ key }) => edit.defaultTtl !== undefined || keys.includes(key))
+  const lowestTtl = kept.length > 0 ? Math.min(...kept.map(({ record }) => record.ttl)) : edit.defaultTtl
   const members = records.map((record, index): Candidate => {
-    const pointer = () => `/values/${index}`
     const row = live[index]
-    if (row) return { row, pointer }
-    const candidate = newCandidate({ ...record, ttl: edit.ttl ?? ttlOf(record) }, zone, rrsetPointer(index), lowestTtl)
-    const faults = candidate.faults.map((fault) =>
-      isMalformed(record) && fault.path === pointer()
-        ? { path: fault.path, message: 'must be such as 10 mx1.example.net' }
-        : fault,
-    )
-    return { ...candidate, pointer, faults }
+    const isKept = kept.some(({ key }) => key === keys[index])
+    const ttl = edit.ttl ?? (isKept ? undefined : edit.newTtl)
+    const member = row ? { row } : newCandidate({ ...record, ttl }, zone, rrsetPointer(index), lowestTtl)
+    return { ...member, pointer: () => `/values/${index}` }
   })
-  if (records.some(isMalformed)) throw validationFailed(distinct(members.flatMap(({ faults = [] }) => faults)))
-  return composeZone(zone, [...others.map((row) => ({ row })), ...members], edit)
+  return composeZone(zone, [...others.map((row) => ({ row })), ...members], edit.emailType)
 }
 
 /** The JSON pointers of the value at that index, and of what the values of an RRset have in common. */
@@ -164,11 +154,9 @@ function splitRrset({ rows }: Zone, { name, type }: NamedRrset): [Row[], Row[]] 
   return [rows.filter(isMember), rows.filter((row) => !isMember(row))]
 }
 
-// A malformed value of MX has the preference NaN.
-const isMalformed = ({ mx_pref: preference }: RecordInput) => Number.isNaN(preference)
-
 function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
   if (values.length === 0) throw validationFailed([{ path: '/values', message: 'must have at least one value' }])
+  // Of a malformed value of MX.
   const preference = type.toUpperCase() === 'MX' ? { mx_pref: Number.NaN } : {}
   return values.map((value) => ({ name, type, ttl, ...preference, ...readValue(type, value) }))
 }
@@ -195,7 +183,7 @@ function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
     if (isThere) missing.delete(key)
     return isThere
   })
-  return composeZone(zone, [...rest.map((row) => ({ row })), ...missing.values()], edit)
+  return composeZone(zone, [...rest.map((row) => ({ row })), ...missing.values()], edit.emailType)
 }
 
 // A former zone. The registrar accepted it once, so its records are not validated.
@@ -206,10 +194,9 @@ function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
   // A row that is still there stays as it was read, so that it does not count as changed.
   const rows = [...zone.rows.filter((row) => !gone.has(row)), ...added]
   if (emailType !== undefined) return { ...zone, rows, emailType }
-  if (added.length + removed.length === 0) return { ...zone, rows }
-  const resolved = resolveEmailType({ requested: undefined, before: zone, rows })
-  if ('emailType' in resolved) return { ...zone, rows, ...resolved }
-  throw emailTypeConflict('conflict' in resolved ? resolved.conflict : resolved.fault)
+  return added.length + removed.length === 0
+    ? { ...zone, rows }
+    : { ...zone, rows, emailType: keepEmailType({ before: zone, rows }) }
 }
 
 // The zone without the effect of one change; later changes stay.
@@ -224,18 +211,16 @@ function revertChange(zone: Zone, edit: RevertEdit): Zone {
   return { ...zone, rows, emailType: revertedEmailType(zone, edit, rows) }
 }
 
-function revertedEmailType(zone: Zone, edit: RevertEdit, rows: Row[]): string | undefined {
+function revertedEmailType(zone: Zone, edit: RevertEdit, rows: Row[]): string {
   const { emailTypeBefore, emailTypeAfter } = edit
   const isChanged = emailTypeBefore !== emailTypeAfter
   if (isChanged && zone.emailType !== emailTypeAfter && zone.emailType !== emailTypeBefore) {
     throw revertConflict(`The email type was changed since, to ${zone.emailType}`)
   }
-  const requested = isChanged ? emailTypeBefore : undefined
-  const resolved = resolveEmailType({ requested, before: zone, rows })
   // The former email type may not suit records that were added later: then the present records decide.
-  const fallback = 'fault' in resolved ? resolveEmailType({ requested: undefined, before: zone, rows }) : resolved
-  if ('emailType' in fallback) return fallback.emailType
-  throw 'conflict' in fallback ? emailTypeConflict(fallback.conflict) : revertConflict(fallback.fault)
+  const isRestored =
+    isChanged && emailTypeBefore !== undefined && !validateEmailType(emailTypeBefore, { before: zone, rows })
+  return isRestored ? emailTypeBefore : keepEmailType({ before: zone, rows })
 }
 
 function demandUnchanged(rows: Row[], { rows: live }: Zone) {

@@ -1,5 +1,5 @@
 import { type Fault, type HttpError, validationFailed } from '@domains-and-files/http'
-import { emailTypeConflict, recordConflict, recordExists, tooManyRecords } from '../../errors.ts'
+import { recordConflict, recordExists, tooManyRecords } from '../../errors.ts'
 import {
   defaultMxPref,
   defaultTtl,
@@ -16,7 +16,7 @@ import {
   type Row,
   toRow,
 } from '../record.ts'
-import { isSameRows, resolveEmailType, type Zone } from '../zone.ts'
+import { isSameRows, keepEmailType, validateEmailType, type Zone } from '../zone.ts'
 
 /** The JSON pointer of a field in the request. */
 export type Pointer = (field: Field) => string
@@ -115,30 +115,23 @@ export const maxRecords = 150
  * @throws {HttpError} validation_failed with all faults; else record_exists or record_conflict, too_many_records,
  * email_type_conflict.
  */
-export function composeZone(
-  zone: Zone,
-  candidates: Candidate[],
-  requested: { emailType?: string | undefined } = {},
-): Zone {
+export function composeZone(zone: Zone, candidates: Candidate[], emailType?: string): Zone {
   const rows = candidates.map(({ row }) => row)
   const conflicts = findConflicts(candidates, zone.rows)
   const faults = [...candidates.flatMap((each) => each.faults ?? []), ...conflicts.faults]
   const isUnchanged = faults.length === 0 && isSameRows(rows, zone.rows)
-  if (isUnchanged && (requested.emailType ?? zone.emailType) === zone.emailType) return zone
+  if (isUnchanged && (emailType ?? zone.emailType) === zone.emailType) return zone
 
-  const resolved = resolveEmailType({ requested: requested.emailType, before: zone, rows })
-  if ('fault' in resolved) faults.push({ path: '/email_type', message: resolved.fault })
+  const message = emailType === undefined ? undefined : validateEmailType(emailType, { before: zone, rows })
+  if (message) faults.push({ path: '/email_type', message })
   if (faults.length > 0) throw validationFailed(distinct(faults))
   if (conflicts.error) throw conflicts.error
   if (rows.length > maxRecords && rows.length > zone.rows.length) throw tooManyRecords()
-  if ('conflict' in resolved) throw emailTypeConflict(resolved.conflict)
-  return { ...zone, rows, ...resolved }
+  return { ...zone, rows, emailType: emailType ?? keepEmailType({ before: zone, rows }) }
 }
 
-/** Each fault once: every value of an RRset has the same name and TTL. */
-export const distinct = (faults: Fault[]) => [
-  ...new Map(faults.map((fault) => [JSON.stringify(fault), fault])).values(),
-]
+// Each fault once: every value of an RRset has the same name and TTL.
+const distinct = (faults: Fault[]) => [...new Map(faults.map((fault) => [JSON.stringify(fault), fault])).values()]
 
 /**
  * Finds new rows, beside the `live` ones, that cannot be in one zone with another row.
@@ -167,8 +160,6 @@ interface Rule {
   field: Field
   /** Completes "the record x cannot be added: …". */
   reason: string
-  /** The message of the fault; default: the reason and the pointer of the other record. */
-  message?: (other: string) => string
   /** Default: records of all types. */
   types?: string[]
   applies?: (a: Row, b: Row) => boolean
@@ -184,14 +175,12 @@ const differ = (a: Row, b: Row) => a.type !== b.type || a.address !== b.address
 
 const identical: Rule = {
   field: 'name',
-  message: (other) => `is the same record as ${other}`,
-  reason: 'it is there already',
+  reason: 'is the same record twice',
 }
 
 const secondMxe: Rule = {
   field: 'type',
   types: ['MXE'],
-  message: (other) => `is a second MXE beside ${other}: a zone has one`,
   reason: 'a zone has only one MXE record',
 }
 
@@ -218,7 +207,6 @@ const aliasBesideAddress: Rule = {
 const secondRedirect: Rule = {
   field: 'name',
   types: ['URL', 'URL301', 'FRAME'],
-  message: (other) => `is a second redirect beside ${other}: a name has one`,
   reason: 'a name has only one redirect (URL, URL301 or FRAME)',
   applies: differ,
 }
@@ -245,7 +233,5 @@ function toError({ candidate, other, rule }: Conflict): HttpError {
   return recordConflict(parseRow(candidate.row).record, live, rule.reason)
 }
 
-function messageOf({ reason, message }: Rule, pointer: string): string {
-  const other = pointer.replace(/\/(?:name|type)$/, '') // "/hosts/3/name" is of the record "/hosts/3".
-  return message?.(other) ?? `${reason}: see ${other}`
-}
+// "/hosts/3/name" is of the record "/hosts/3".
+const messageOf = ({ reason }: Rule, pointer: string) => `${reason}: see ${pointer.replace(/\/(?:name|type)$/, '')}`

@@ -1,4 +1,5 @@
-import { type Fault, HttpError, validationFailed } from '@domains-and-files/http'
+import { isDeepStrictEqual } from 'node:util'
+import { type Fault, validationFailed } from '@domains-and-files/http'
 import { defaultTtl, faultsOf, type HostRecord, type RecordInput } from '../record.ts'
 import { recordTypeOf } from '../record-types.ts'
 import { toRecords, type Zone } from '../zone.ts'
@@ -17,16 +18,20 @@ interface ZoneFile {
  * @throws {HttpError} validation_failed with each fault at `/line/12`.
  */
 export function parseZoneFile(text: string, domain: string): ZoneFile {
+  return readZoneFile(text, domain).finish()
+}
+
+function readZoneFile(text: string, domain: string) {
   const { entries, faults } = readEntries(text)
   const parser = new ZoneFileParser(domain, faults)
   for (const entry of entries) parser.read(entry)
-  return parser.finish()
+  return parser
 }
 
 class ZoneFileParser {
   readonly #domain: string
   readonly #faults: Fault[]
-  readonly #file: ZoneFile = { records: [], lines: [], emailType: undefined, warnings: [] }
+  readonly file: ZoneFile = { records: [], lines: [], emailType: undefined, warnings: [] }
   #origin: string
   #owner: string | undefined
   /** Seconds, of $TTL (RFC 2308, 4). */
@@ -49,8 +54,8 @@ class ZoneFileParser {
   }
 
   finish(): ZoneFile {
-    const { records, lines } = this.#file
-    if (this.#faults.length === 0) return this.#file
+    const { records, lines } = this.file
+    if (this.#faults.length === 0) return this.file
     // A malformed line fails the file in any case, so record faults are reported, too, even if the zone has the records.
     const faulty = new Set(this.#faults.map(lineOf))
     records.forEach((record, index) => {
@@ -62,11 +67,12 @@ class ZoneFileParser {
   }
 
   #comment({ line, comment = '' }: Entry) {
-    const annotation = readAnnotation(comment)
-    if (!annotation) return
-    if ('fault' in annotation) this.#fault(line, annotation.fault)
-    else if ('emailType' in annotation) this.#file.emailType = annotation.emailType
-    else this.#add(annotation.record, line)
+    const [first, kind, word] = comment.trim().split(/[ \t]+/, 3)
+    if (first !== marker) return
+    const record = kind === 'record' ? readRecord(comment) : undefined
+    if (record) this.#add(record, line)
+    else if (kind === 'email-type' && word) this.file.emailType = word
+    else this.#fault(line, `must be such as: ; ${marker} record www 1800 URL "https://example.net/"`)
   }
 
   #directive(directive: string, { line, tokens }: Entry) {
@@ -86,14 +92,14 @@ class ZoneFileParser {
     const rest = [...tokens]
     if (!indented) this.#owner = this.#readOwner(rest.shift(), line)
     else if (this.#owner === undefined) this.#fault(line, 'has no name, and no record is before it')
-    const ttl = this.#readTtlAndClass(rest, line)
+    const ttl = this.#readTtlAndClass(rest)
     const type = rest.shift()?.text.toUpperCase()
     if (type === undefined) return this.#fault(line, 'has no record type')
     if (this.#skips(type, rest, line) || this.#owner === undefined) return
-    const rdata = recordTypeOf(type).parse?.(rest, (name) => this.#qualify(name))
-    if (rdata === undefined)
-      return this.#fault(line, `has the type ${type.slice(0, 40)}, which the registrar cannot store`)
-    if (typeof rdata === 'string') return this.#fault(line, rdata)
+    const { parse, describeRdata } = recordTypeOf(type)
+    if (!parse) return this.#fault(line, `has the type ${type.slice(0, 40)}, which the registrar cannot store`)
+    const rdata = parse(rest, (name) => this.#qualify(name))
+    if (!rdata) return this.#fault(line, `must have ${describeRdata} after its type`)
     const name = this.#relative(this.#owner)
     if (name === undefined) return this.#fault(line, `is outside of ${this.#domain}`)
     this.#add({ name, type, ...rdata, ...this.#boundTtl(ttl, line) }, line)
@@ -106,13 +112,12 @@ class ZoneFileParser {
   }
 
   // TTL and class, both optional, come in either order (RFC 1035, 5.1).
-  #readTtlAndClass(rest: Token[], line: number): number | undefined {
+  #readTtlAndClass(rest: Token[]): number | undefined {
     let ttl: number | undefined
     for (let next = rest[0]; next && !next.quoted; next = rest[0]) {
       const text = next.text.toUpperCase()
       const seconds = ttl === undefined ? parseTtl(text) : undefined
-      if (seconds === undefined && !['IN', 'CH', 'HS', 'CS'].includes(text)) break
-      if (seconds === undefined && text !== 'IN') this.#fault(line, `is of the class ${text}, not IN`)
+      if (seconds === undefined && text !== 'IN') break
       ttl ??= seconds
       rest.shift()
     }
@@ -122,13 +127,9 @@ class ZoneFileParser {
 
   // The nameservers of the domain itself are set at the registrar, which makes the SOA.
   #skips(type: string, rdata: Token[], line: number): boolean {
-    if (type === 'SOA') {
-      this.#lastTtl ??= parseTtl(rdata[6]?.text ?? '')
-      this.#file.warnings.push(`line ${line}: SOA is skipped, the registrar makes its own`)
-      return true
-    }
-    if (type !== 'NS' || this.#owner !== this.#domain) return false
-    this.#file.warnings.push(`line ${line}: NS of the domain itself is skipped, nameservers are set at the registrar`)
+    if (type === 'SOA') this.#lastTtl ??= parseTtl(rdata[6]?.text ?? '')
+    else if (type !== 'NS' || this.#owner !== this.#domain) return false
+    this.file.warnings.push(`line ${line}: ${type} of the domain itself is skipped, it is set at the registrar`)
     return true
   }
 
@@ -137,7 +138,7 @@ class ZoneFileParser {
     if (ttl === undefined) return {}
     const bounded = Math.min(Math.max(ttl, 60), 60_000)
     if (bounded !== ttl)
-      this.#file.warnings.push(`line ${line}: TTL ${ttl} is set to ${bounded}, 60 to 60000 is possible`)
+      this.file.warnings.push(`line ${line}: TTL ${ttl} is set to ${bounded}, 60 to 60000 is possible`)
     return { ttl: bounded }
   }
 
@@ -154,8 +155,8 @@ class ZoneFileParser {
   }
 
   #add(record: RecordInput, line: number) {
-    this.#file.records.push(record)
-    this.#file.lines.push(line)
+    this.file.records.push(record)
+    this.file.lines.push(line)
   }
 
   #fault(line: number, message: string) {
@@ -186,17 +187,14 @@ const byLine = (a: Fault, b: Fault) => lineOf(a) - lineOf(b)
  * gives the same records and email type. It has no SOA and no NS of the domain itself: the registrar shows neither.
  */
 export function printZoneFile(zone: Zone): string {
-  const records = toRecords(zone)
-  const lines = records.map((record) => ({ record, line: printRecord(record, zone.domain) }))
-  const others = lines.filter(({ line }) => line === undefined)
+  const { emailType = '' } = zone
   return [
     `; ${zone.domain}, without SOA and NS of the domain itself.`,
     '; "domain-service" comments are settings and records that DNS does not have.',
     `$ORIGIN ${zone.domain}.`,
     `$TTL ${defaultTtl}`,
-    ...[annotateEmailType(zone.emailType ?? '') ?? []].flat(),
-    ...lines.flatMap(({ line }) => line ?? []),
-    ...others.map(({ record }) => annotateRecord(record)),
+    ...(/^[A-Z0-9]+$/.test(emailType) ? [`; ${marker} email-type ${emailType}`] : []),
+    ...toRecords(zone).map((record) => printRecord(record, zone.domain) ?? annotateRecord(record)),
     '',
   ].join('\n')
 }
@@ -210,31 +208,14 @@ function printRecord(record: HostRecord, domain: string): string | undefined {
   return isFaithful(line, record, domain) ? line : undefined
 }
 
-function isFaithful(line: string, record: HostRecord, domain: string): boolean {
-  try {
-    const [parsed] = parseZoneFile(line, domain).records
-    const { id, ...expected } = record
-    return JSON.stringify(sorted(parsed)) === JSON.stringify(sorted(expected))
-  } catch (error) {
-    if (error instanceof HttpError) return false
-    throw error
-  }
-}
-
-const sorted = (record: object | undefined) => Object.entries(record ?? {}).sort()
+const isFaithful = (line: string, { id: _, ...record }: HostRecord, domain: string) =>
+  isDeepStrictEqual(readZoneFile(line, domain).file.records, [record])
 
 // What DNS cannot express, as comments that only this service reads:
 //   ; domain-service email-type FWD
 //   ; domain-service record www 1800 URL "https://example.net/"
 
 const marker = 'domain-service'
-
-/** `fault`: the annotation is malformed. */
-type Annotation = { emailType: string } | { record: RecordInput } | { fault: string }
-
-/** Prints the email type as a comment; undefined for one that could not be read back. */
-const annotateEmailType = (emailType: string) =>
-  /^[A-Z0-9]{1,20}$/.test(emailType) ? `; ${marker} email-type ${emailType}` : undefined
 
 /** Prints a record of any kind as a comment, to the byte. */
 function annotateRecord({ name, type, address, ttl, mx_pref }: RecordInput): string {
@@ -243,41 +224,16 @@ function annotateRecord({ name, type, address, ttl, mx_pref }: RecordInput): str
   return `; ${marker} record ${words.join(' ')}`
 }
 
-/** Reads a comment of a zone file; undefined where it is not an annotation. */
-function readAnnotation(comment: string): Annotation | undefined {
-  const [first, kind] = comment.trim().split(/[ \t]+/, 2)
-  if (first !== marker) return undefined
-  if (kind === 'email-type') return readEmailType(comment)
-  return kind === 'record' ? readRecord(comment) : { fault: 'is no known annotation' }
-}
-
-function readEmailType(comment: string): Annotation {
-  const emailType = /email-type[ \t]+([A-Z0-9]{1,20})[ \t]*\r?$/.exec(comment)?.[1]
-  return emailType === undefined ? { fault: 'must name an email type' } : { emailType }
-}
-
-function readRecord(comment: string): Annotation {
-  const fault = { fault: 'must be such as: record www 1800 URL "https://example.net/"' }
+/** The record of such a comment, whose address is in quotes; undefined where it is malformed. */
+function readRecord(comment: string): RecordInput | undefined {
   const { entries, faults } = readEntries(comment)
-  const tokens = entries[0]?.tokens.slice(2) ?? []
-  if (faults.length > 0 || entries.length !== 1) return fault
-  const [name, ttl, type, address, ...rest] = groupQuoted(tokens)
-  const [preference = ''] = rest
-  if (name === undefined || address === undefined || rest.length > 1) return fault
-  if (!/^[0-9]{1,9}$/.test(ttl ?? '') || !/^[0-9]{0,9}$/.test(preference) || !type) return fault
-  const mxPref = preference === '' ? {} : { mx_pref: Number(preference) }
-  return { record: { name, type, address, ttl: Number(ttl), ...mxPref } }
-}
-
-// Quoted strings in sequence are one text (RFC 1035, 3.3); a malformed one ends the list.
-function groupQuoted(tokens: Token[]): string[] {
-  const groups: Token[][] = []
-  for (const token of tokens) {
-    const last = groups.at(-1)
-    if (token.quoted && last?.[0]?.quoted) last.push(token)
-    else groups.push([token])
-  }
-  const texts = groups.map((group) => decodeText(group.map(({ text }) => text)))
-  const malformed = texts.indexOf(undefined)
-  return texts.slice(0, malformed < 0 ? undefined : malformed).filter((text) => text !== undefined)
+  const [, , owner, ttl, type, ...rdata] = entries[0]?.tokens ?? []
+  const [preference, ...more] = rdata.filter(({ quoted }) => !quoted)
+  const [name, address] = [owner ? [owner] : [], rdata.filter(({ quoted }) => quoted)].map((tokens) =>
+    decodeText(tokens.map(({ text }) => text)),
+  )
+  if (faults.length > 0 || more.length > 0 || !name || !ttl || !type || address === undefined) return undefined
+  if (![ttl, preference ?? ttl].every(({ text }) => /^[0-9]{1,9}$/.test(text))) return undefined
+  const mxPref = preference ? { mx_pref: Number(preference.text) } : {}
+  return { name, type: type.text, address, ttl: Number(ttl.text), ...mxPref }
 }

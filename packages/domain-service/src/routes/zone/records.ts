@@ -2,7 +2,7 @@ import { requireRrsetRead } from '@domains-and-files/auth'
 import { type App, operations } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
-import { describeAddresses, recordTypes } from '../../dns/record-types.ts'
+import { recordTypes } from '../../dns/record-types.ts'
 import { changesOf, toRecords } from '../../dns/zone.ts'
 import { recordExists, recordNotFound } from '../../errors.ts'
 import type { Dependencies } from '../../storage.ts'
@@ -39,7 +39,7 @@ const routes = operations({
   shared: { ...writing, enforcesRecordLimits: true },
   addRecord: {
     summary: 'Add one record; the others stay',
-    description: `Addresses by type: ${describeAddresses()}.`,
+    description: 'One with the same name, type and address is refused: 409 `record_exists`.',
     params: AtDomain.extend({
       record: z.string().meta({ description: 'its type, in any case', enum: [...recordTypes], examples: ['A'] }),
     }),

@@ -135,26 +135,24 @@ export const visibleWarnings = (warnings: Warning[], caller: Rights): string[] =
     typeof warning === 'string' ? warning : visibleRecords([warning.rrset], caller).map(() => warning.text),
   )
 
-const discreet = new Map([
-  ['record_exists', 'This record is there already'],
-  ['record_conflict', 'The record cannot be beside another one of the zone'],
-  [
-    'unsupported_records',
-    'The zone has records that the registrar cannot be sent, so that this write would delete them: ask its owner',
-  ],
-  ['write_not_confirmed', 'The change was sent, but the zone is not known to be as it was sent'],
-  ['revert_conflict', 'Later changes touch the same records'],
-  ['email_type_conflict', 'The email type of the zone does not allow this: ask its owner'],
-  ['too_many_records', 'The zone would have too many records'],
-  ['registrar_rejected', 'The registrar refused the zone with this change: ask its owner'],
-  ['registrar_error', 'The registrar failed: try again later'],
-  ['registrar_bad_answer', "The registrar's answer cannot be used"],
+const revealing = new Set([
+  'record_exists',
+  'record_conflict',
+  'unsupported_records',
+  'write_not_confirmed',
+  'revert_conflict',
+  'email_type_conflict',
+  'too_many_records',
+  'registrar_rejected',
+  'registrar_error',
+  'registrar_bad_answer',
 ])
 
 /** An error as this caller may see it: some details name records, or quote the registrar, which gets all records. */
 export function visibleError<Failure>(error: Failure, caller: Rights): Failure | HttpError {
-  if (!(error instanceof HttpError) || !isRecordLimited(caller)) return error
+  if (!(error instanceof HttpError) || !isRecordLimited(caller) || !revealing.has(error.code)) return error
   const { status, code, errors, headers } = error
-  const detail = discreet.get(code)
-  return detail ? new HttpError(status, code, detail, { headers, cause: error, errors }) : error
+  const detail =
+    'The reason concerns records that this token may not read, or is in the words of the registrar: ask its owner'
+  return new HttpError(status, code, detail, { headers, cause: error, errors })
 }

@@ -34,11 +34,11 @@ test('a zone is printed as a zone file', () => {
     '@\t1800\tIN\tA\t192.0.2.1',
     '@\t1800\tIN\tCAA\t0 issue "ca.example.net; policy=ev"',
     '@\t300\tIN\tMX\t0 mx.example.net.',
-    `txt\t1800\tIN\tTXT\t"\\"\\195\\169\\\\${'x'.repeat(251)}" "${'x'.repeat(9)}"`,
-    'www\t1800\tIN\tCNAME\thost.example.net.',
     '; domain-service record _sip._tcp 1800 SRV "0 0 5060 a."',
     '; domain-service record a 1800 ALIAS "host.example.net"',
     '; domain-service record go 1800 URL "https://example.net/\\""',
+    `txt\t1800\tIN\tTXT\t"\\"\\195\\169\\\\${'x'.repeat(251)}" "${'x'.repeat(9)}"`,
+    'www\t1800\tIN\tCNAME\thost.example.net.',
     '',
   ])
 })
