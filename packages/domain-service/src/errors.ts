@@ -28,23 +28,17 @@ export const forceForbidden = () =>
   forbidden('A token that is limited to some records cannot give up other records of the zone by ?force=true')
 
 export const rightsEnded = () =>
-  forbidden(
-    'The author of this change may not make it any more: its user or API token was removed, or has fewer rights',
-  )
+  forbidden('The author of this change may not make it any more: its user or API token has fewer rights, or is gone')
 
 export const dnsNotManaged = (domain: string) =>
-  new HttpError(
-    409,
-    'dns_not_managed',
-    `${domain} uses other nameservers than the registrar's: its records are kept there`,
-  )
+  new HttpError(409, 'dns_not_managed', `${domain} has other nameservers than the registrar's: its records are there`)
 
 export function recordExists(record: HostRecord) {
   const detail = `${record.name} ${record.type} ${record.address} is there already, as record ${record.id}`
   return new HttpError(409, 'record_exists', detail)
 }
 
-export function recordConflict(record: Omit<HostRecord, 'id'>, live: HostRecord, reason: string) {
+export function recordConflict(record: HostRecord, live: HostRecord, reason: string) {
   const detail = `${record.name} ${record.type} cannot be beside record ${live.id} (${live.name} ${live.type} ${live.address}): ${reason}`
   return new HttpError(409, 'record_conflict', detail)
 }
@@ -76,11 +70,8 @@ export const registrarRejected = (words: string) =>
 export const writeNotConfirmed = (detail: string, cause?: unknown) =>
   new HttpError(502, 'write_not_confirmed', detail, { cause })
 
-export function registrarAuth() {
-  const detail =
-    "The registrar refused this service's own credentials or address: its operator finds in the log what to do"
-  return new HttpError(502, 'registrar_auth', detail)
-}
+export const registrarAuth = () =>
+  new HttpError(502, 'registrar_auth', 'The registrar refused the credentials or address of this service: see its log')
 
 export const registrarError = (words: string) => new HttpError(502, 'registrar_error', `The registrar failed: ${words}`)
 
@@ -93,20 +84,13 @@ export const registrarUnreachable = (cause: unknown) =>
 export const registrarTimeout = (milliseconds: number) =>
   new HttpError(504, 'registrar_timeout', `The registrar did not answer within ${milliseconds} ms`)
 
-export function registrarBusy(seconds: number) {
-  const detail = `Registrar rate limit reached: try again in ${seconds} s`
-  return new HttpError(503, 'registrar_busy', detail, { retryAfter: seconds })
-}
+export const registrarBusy = (seconds: number, why = 'Registrar rate limit reached') =>
+  new HttpError(503, 'registrar_busy', `${why}: try again in ${seconds} s`, { retryAfter: seconds })
 
-export function domainListIncomplete(seconds: number, progress: { pagesRead: number; pages: number | undefined }) {
-  const detail = `Reading the account's list of domains for the first time, ${progress.pagesRead} of ${progress.pages ?? 'unknown'} pages done: try again in ${seconds} s`
-  return new HttpError(503, 'registrar_busy', detail, { retryAfter: seconds })
-}
-
-export function registrarUnavailable(seconds: number) {
-  const detail = 'The registrar has failed several times in a row and is given a pause: try again later'
-  return new HttpError(503, 'registrar_unavailable', detail, { retryAfter: seconds })
-}
+export const registrarUnavailable = (retryAfter: number) =>
+  new HttpError(503, 'registrar_unavailable', 'The registrar fails and is given a pause: try again later', {
+    retryAfter,
+  })
 
 export const emailTypeUnknown = () =>
   emailTypeConflict(
@@ -131,31 +115,20 @@ export const changeSuperseded = (id: number | undefined) =>
 export const leaseLost = (name: string) =>
   unavailable(5, `This replica does not hold the lease of ${name} any more: try again later`)
 
-export function insufficientStorage(cause: unknown) {
-  const detail = 'The disk is full, so nothing was sent: free disk space'
-  return new HttpError(507, 'insufficient_storage', detail, { cause })
-}
+export const insufficientStorage = (cause: unknown) =>
+  new HttpError(507, 'insufficient_storage', 'The disk is full, so nothing was sent: free disk space', { cause })
 
-export function idempotencyKeyReused() {
-  const detail = 'This Idempotency-Key was used for another request within 24 hours: use a new key'
-  return new HttpError(422, 'idempotency_key_reused', detail)
-}
+export const idempotencyKeyReused = () =>
+  new HttpError(422, 'idempotency_key_reused', 'This key was used for another request within 24 hours: use a new one')
 
-export function changeNotQueued(id: number, status: string) {
-  const detail = `Change ${id} is ${status}: only a queued change can be cancelled`
-  return new HttpError(409, 'change_not_queued', detail)
-}
+export const changeNotQueued = (id: number, status: string) =>
+  new HttpError(409, 'change_not_queued', `Change ${id} is ${status}: only a queued change can be cancelled`)
 
-export function changeClosed(id: number, status: string) {
-  const detail = `Change ${id} is ${status}: only a proposed change can be approved or rejected`
-  return new HttpError(409, 'change_closed', detail)
-}
+export const changeClosed = (id: number, status: string) =>
+  new HttpError(409, 'change_closed', `Change ${id} is ${status}: only a proposed change can be approved or rejected`)
 
-export function ownChange() {
-  const detail =
-    'Another person has to approve or reject this change: one who did not propose it, logged in without an API token'
-  return new HttpError(403, 'own_change', detail)
-}
+export const ownChange = () =>
+  new HttpError(403, 'own_change', 'Only another person than its author, logged in, can approve or reject this change')
 
 export const ownProposal = () => forbidden('Only who proposed this change can cancel it: others can reject it')
 

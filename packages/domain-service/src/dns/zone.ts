@@ -136,16 +136,13 @@ export const toRrsets = (zone: Zone): Rrset[] =>
   )
 
 /** The RRset of that name and type, if the zone has one. */
-export function findRrset(zone: Zone, name: string, type: string): Rrset | undefined {
-  const named = { name: ownerOf(name), type: type.toUpperCase() }
-  const records = toRecords(zone).filter((each) => each.name === named.name && each.type === named.type)
-  return records.length > 0 ? toRrset(named, records) : undefined
-}
+export const findRrset = (zone: Zone, name: string, type: string): Rrset | undefined =>
+  toRrsets(zone).find((each) => each.name === ownerOf(name) && each.type === type.toUpperCase())
 
-function toRrset({ name, type }: NamedRrset, records: HostRecord[]): Rrset {
+function toRrset(named: NamedRrset, records: HostRecord[]): Rrset {
   const ttls = new Set(records.map(({ ttl }) => ttl))
   const isMixed = ttls.size > 1 && { mixed_ttl: true as const }
-  return { name, type, ttl: Math.min(...ttls), values: records.map(textOf), ...isMixed }
+  return { ...named, ttl: Math.min(...ttls), values: records.map(textOf), ...isMixed }
 }
 
 const textOf = ({ address, mx_pref }: HostRecord) => (mx_pref === undefined ? address : `${mx_pref} ${address}`)

@@ -2,7 +2,7 @@ import { domainToUnicode } from 'node:url'
 import { delay, type Timer } from '@domains-and-files/http'
 import { isOfType, type ListQuery, sortDomains } from '@domains-and-files/registrar-sandbox/protocol'
 import { type Domain, readDomain, toAscii } from '../dns/domain-name.ts'
-import { domainListIncomplete } from '../errors.ts'
+import { registrarBusy } from '../errors.ts'
 import type { DomainEntry } from '../registrar/responses.ts'
 import { ListReader, pageSize, type ReaderOptions } from './list-reader.ts'
 import type { ListPass, StoredPasses } from './list-store.ts'
@@ -233,7 +233,7 @@ export class DomainList {
 
   #incomplete() {
     const seconds = Math.ceil(this.#remainingMs() / 1000)
-    return domainListIncomplete(seconds, this.#reader.progress)
+    return registrarBusy(seconds, "The account's list of domains is read for the first time")
   }
 }
 

@@ -71,23 +71,19 @@ const NameserversAnswer = z
   })
   .meta({ id: 'Nameservers' })
 
-const searchTerm = z
-  .string('must be given once')
-  .min(1, 'must have 1 to 70 characters')
-  .max(70, 'must have 1 to 70 characters')
-  .optional()
+const searchTerm = z.string('must be given once').min(1).max(70).optional()
 
 /** The values of `sort`, as in other lists: fields, `-` before them for descending order. */
-const sorts = new Map<string, ListQuery['sortBy']>([
-  ['name', 'NAME'],
-  ['-name', 'NAME_DESC'],
-  ['expires_on', 'EXPIREDATE'],
-  ['-expires_on', 'EXPIREDATE_DESC'],
-  ['created_on', 'CREATEDATE'],
-  ['-created_on', 'CREATEDATE_DESC'],
-  ['created_at', 'CREATEDATE'],
-  ['-created_at', 'CREATEDATE_DESC'],
-])
+const sorts = {
+  name: 'NAME',
+  '-name': 'NAME_DESC',
+  expires_on: 'EXPIREDATE',
+  '-expires_on': 'EXPIREDATE_DESC',
+  created_on: 'CREATEDATE',
+  '-created_on': 'CREATEDATE_DESC',
+  created_at: 'CREATEDATE',
+  '-created_at': 'CREATEDATE_DESC',
+} as const satisfies Record<string, ListQuery['sortBy']>
 
 const ListDomains = z
   .strictObject({
@@ -97,17 +93,12 @@ const ListDomains = z
     ...pageQuery(20, 100),
     sort_by: oneOf(sortKeys).optional().describe('default: NAME'),
     sort: z
-      .string('must be given once')
-      .transform((field, context) => {
-        const key = sorts.get(field)
-        if (key) return key
-        context.addIssue(`must be one of ${[...sorts.keys()].join(', ')}`)
-        return z.NEVER
-      })
+      .literal(Object.keys(sorts) as (keyof typeof sorts)[])
+      .transform((field) => sorts[field])
       .optional()
       .meta({
         type: 'string',
-        enum: [...sorts.keys()],
+        enum: Object.keys(sorts),
         description: 'a field, `-` before it for descending order; or `sort_by`',
       }),
   })

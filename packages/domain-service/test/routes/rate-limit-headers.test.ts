@@ -43,15 +43,3 @@ test('other answers have none', async () => {
 
   expect([...headers.keys()].filter((name) => name.startsWith('ratelimit'))).toEqual([])
 })
-
-test('the document describes them', async () => {
-  await using service = await start()
-
-  const { body } = await service.call('GET', '/openapi.json')
-
-  const { paths } = body as {
-    paths?: Record<string, { get: { responses: Record<string, object> } }>
-  }
-  const { responses } = paths?.['/api/domains']?.get ?? {}
-  expect(responses?.['200']).toMatchObject({ headers: { ratelimit: {}, 'ratelimit-policy': {} } })
-})

@@ -183,7 +183,7 @@ test('no error of a write shows a token limited to records what others have in t
   // Their words come from the request, the path, or the service: never from a zone or the registrar.
   expect(showing.sort()).toEqual([
     ...['changeCancelled', 'changeClosed', 'changeNotFound', 'changeNotQueued', 'changeOutdated'],
-    ...['changeSuperseded', 'dnsNotManaged', 'domainListIncomplete', 'domainNotEditable'],
+    ...['changeSuperseded', 'dnsNotManaged', 'domainNotEditable'],
     ...['domainNotFound', 'leaseLost', 'preconditionFailed', 'recordNotFound', 'registrarBusy'],
     ...['registrarTimeout', 'rrsetNotFound', 'tooManyChanges'],
   ])

@@ -36,8 +36,6 @@ export function applyEdit(zone: Zone, edit: ZoneEdit): Zone {
       return replaceRecords(zone, edit)
     case 'setRrset':
       return setRrset(zone, edit)
-    case 'removeRrset':
-      return removeRrset(zone, edit)
     case 'restore':
       return restoreZone(zone, edit)
     case 'revert':
@@ -114,6 +112,9 @@ function replaceRecords(zone: Zone, edit: ReplaceEdit): Zone {
 function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
   const records = readValues(edit)
   const [before, others] = splitRrset(zone, edit)
+  // A name that no record can have, such as one that includes the domain: the intended records would stay.
+  const message = records.length + before.length === 0 && validateName(ownerOf(edit.name), zone.domain)
+  if (message) throw validationFailed([{ path: '/path/name', message }])
   const live = matchLive(records, { ...zone, rows: before })
   const keys = records.map((record) => keyOf(record))
   const kept = before.map(parseRow).filter(({ key }) => edit.defaultTtl !== undefined || keys.includes(key))
@@ -136,17 +137,6 @@ export const rrsetPointer =
     return field === 'name' || field === 'type' ? `/path/${field}` : `/values/${index}`
   }
 
-// Rejects a name that no record can have, such as one that includes the domain: the intended records would stay.
-function removeRrset(zone: Zone, edit: NamedRrset): Zone {
-  const [members, others] = splitRrset(zone, edit)
-  const message = validateName(ownerOf(edit.name), zone.domain)
-  if (message && members.length === 0) throw validationFailed([{ path: '/path/name', message }])
-  return composeZone(
-    zone,
-    others.map((row) => ({ row })),
-  )
-}
-
 /** The rows of that RRset, and the others. */
 function splitRrset({ rows }: Zone, { name, type }: NamedRrset): [Row[], Row[]] {
   const owner = ownerOf(name)
@@ -155,7 +145,6 @@ function splitRrset({ rows }: Zone, { name, type }: NamedRrset): [Row[], Row[]] 
 }
 
 function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
-  if (values.length === 0) throw validationFailed([{ path: '/values', message: 'must have at least one value' }])
   // Of a malformed value of MX.
   const preference = type.toUpperCase() === 'MX' ? { mx_pref: Number.NaN } : {}
   return values.map((value) => ({ name, type, ttl, ...preference, ...readValue(type, value) }))

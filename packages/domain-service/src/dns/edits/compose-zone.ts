@@ -178,41 +178,34 @@ const identical: Rule = {
   reason: 'is the same record twice',
 }
 
-const secondMxe: Rule = {
-  field: 'type',
-  types: ['MXE'],
-  reason: 'a zone has only one MXE record',
-}
+const rulesOfName: Rule[] = [
+  {
+    field: 'name',
+    reason: 'a CNAME must be alone at its name',
+    applies: (a, b) => (a.type === 'CNAME' || b.type === 'CNAME') && differ(a, b),
+  },
+  {
+    field: 'name',
+    types: ['ALIAS', 'A', 'AAAA'],
+    reason: 'an ALIAS must not be beside A or AAAA',
+    applies: (a, b) => (a.type === 'ALIAS') !== (b.type === 'ALIAS'),
+  },
+  {
+    field: 'name',
+    types: ['URL', 'URL301', 'FRAME'],
+    reason: 'a name has only one redirect (URL, URL301 or FRAME)',
+    applies: differ,
+  },
+]
 
-const mixedMail: Rule = {
-  field: 'type',
-  types: ['MX', 'MXE'],
-  reason: 'MX and MXE cannot be in one zone',
-  applies: (a, b) => a.type !== b.type,
-}
-
-const loneCname: Rule = {
-  field: 'name',
-  reason: 'a CNAME must be alone at its name',
-  applies: (a, b) => (a.type === 'CNAME' || b.type === 'CNAME') && differ(a, b),
-}
-
-const aliasBesideAddress: Rule = {
-  field: 'name',
-  types: ['ALIAS', 'A', 'AAAA'],
-  reason: 'an ALIAS must not be beside A or AAAA',
-  applies: (a, b) => (a.type === 'ALIAS') !== (b.type === 'ALIAS'),
-}
-
-const secondRedirect: Rule = {
-  field: 'name',
-  types: ['URL', 'URL301', 'FRAME'],
-  reason: 'a name has only one redirect (URL, URL301 or FRAME)',
-  applies: differ,
-}
-
-const rulesOfName = [loneCname, aliasBesideAddress, secondRedirect]
-const rulesOfZone = [secondMxe, mixedMail]
+const rulesOfZone: Rule[] = [
+  {
+    field: 'type',
+    types: ['MX', 'MXE'],
+    reason: 'a zone has either MX records or one MXE record',
+    applies: (a, b) => a.type === 'MXE' || b.type === 'MXE',
+  },
+]
 
 // Pairs each new candidate with the first one that it conflicts with, preferring rows that the request names.
 const pairUp = (candidates: Candidate[], rules: Rule[], known: ReadonlySet<Row>): Conflict[] =>

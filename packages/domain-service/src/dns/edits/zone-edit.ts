@@ -12,14 +12,7 @@ import {
 import type { Zone } from '../zone.ts'
 
 /** A change of a zone as JSON data, so that the ledger can store it and another process can apply it. */
-export type ZoneEdit =
-  | ReplaceEdit
-  | BatchEdit
-  | SetRrsetEdit
-  | (NamedRrset & { kind: 'removeRrset' })
-  | RestoreEdit
-  | RevertEdit
-  | EnsureEdit
+export type ZoneEdit = ReplaceEdit | BatchEdit | SetRrsetEdit | RestoreEdit | RevertEdit | EnsureEdit
 
 /** Exactly these records. `lines` are their line numbers in a zone file: faults then name `/line/12`. */
 export interface ReplaceEdit {
@@ -40,7 +33,7 @@ export interface BatchEdit {
   emailType?: string | undefined
 }
 
-/** All records of one name and type. The value of an MX record is `10 mx1.example.net`. */
+/** All records of one name and type: none without values. The value of an MX record is `10 mx1.example.net`. */
 export interface SetRrsetEdit extends NamedRrset {
   kind: 'setRrset'
   ttl?: number | undefined
@@ -106,7 +99,6 @@ function namedBy(edit: ZoneEdit): Pick<BatchEdit, 'remove' | 'update'> & { recor
     case 'batch':
       return { ...edit, records: edit.add ?? [] }
     case 'setRrset':
-    case 'removeRrset':
       return { records: [{ ...edit, address: '' }] }
     case 'ensure':
       return { records: [...edit.present, ...edit.absent] }

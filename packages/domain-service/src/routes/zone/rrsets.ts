@@ -57,7 +57,7 @@ const NewRrset = z
       minimum: 60,
       maximum: 60_000,
     }),
-    values: z.array(text, 'must be a list of texts').meta(values),
+    values: z.array(text, 'must be a list of texts').min(1).meta(values),
     email_type: EmailType.optional(),
     name: z.string().optional().describe('as in the path'),
     type: z.string().optional().describe('as in the path'),
@@ -145,7 +145,7 @@ export function registerRrsetRoutes(app: App, { zones }: Dependencies) {
   })
   app.delete(path, routes.removeRrset, async (request, reply) => {
     const { name, type } = request.params
-    const edit = { kind: 'removeRrset', name, type } as const
+    const edit = { kind: 'setRrset', name, type, values: [] } as const satisfies ZoneEdit
     return writeZone(request, reply, { zones, edit }, (result, answering) =>
       answering.dryRun ? describeWrite(result, answering) : void reply.code(204),
     )

@@ -1,5 +1,5 @@
 import { allowsDomain, type Caller, requireWithinRecords } from '@domains-and-files/auth'
-import { type App, afterQuery, forbidden, type HeaderDoc, isCurrent, validationFailed } from '@domains-and-files/http'
+import { type App, afterQuery, forbidden, isCurrent, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { windowMs } from '../../budget/call-windows.ts'
@@ -58,41 +58,21 @@ export function limitToDomains(app: App): void {
 
 const limitedToRecords = forbidden('This token may read and write only _acme-challenge TXT, not www A')
 
-const rateLimitHeaders: Record<string, HeaderDoc> = {
-  'ratelimit-policy': {
-    description: "The registrar's limits for the whole account: quota (q) per window in seconds (w)",
-    example: '"minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400',
-  },
-  ratelimit: {
-    description: 'Calls left (r) of each, and seconds until the next one is free (t)',
-    example: '"minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382',
-  },
-}
-
-/**
- * Adds RateLimit-Policy and RateLimit to every answer of routes under /api/domains, errors included
- * (draft-ietf-httpapi-ratelimit-headers). Register it before these routes.
- */
+/** Adds RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers) to every answer of routes about domains. */
 export function addRateLimitHeaders(app: App, { quota }: RegistrarClient) {
   const policy = quota.windows
     .state(quota.now())
     .map(({ window, limit }) => `"${window}";q=${limit};w=${windowMs[window] / 1000}`)
     .join(', ')
-  app.addHook('onRoute', (route) => {
-    if (!route.url.startsWith('/api/domains')) return
-    for (const response of Object.values(route.schema?.responses ?? {}))
-      response.headers = { ...response.headers, ...rateLimitHeaders }
-    route.onSend = [
-      ...[route.onSend ?? []].flat(),
-      (_request, reply, payload, done) => {
-        const now = quota.now()
-        const windows = quota.windows.state(now).map(({ window, left, nextFreeAt = now }) => {
-          return `"${window}";r=${left};t=${Math.ceil((nextFreeAt - now) / 1000)}`
-        })
-        reply.header('ratelimit-policy', policy).header('ratelimit', windows.join(', '))
-        done(null, payload)
-      },
-    ]
+  app.addHook('onSend', (request, reply, payload, done) => {
+    if (request.routeOptions.url?.startsWith('/api/domains')) {
+      const now = quota.now()
+      const windows = quota.windows.state(now).map(({ window, left, nextFreeAt = now }) => {
+        return `"${window}";r=${left};t=${Math.ceil((nextFreeAt - now) / 1000)}`
+      })
+      reply.header('ratelimit-policy', policy).header('ratelimit', windows.join(', '))
+    }
+    done(null, payload)
   })
 }
 
