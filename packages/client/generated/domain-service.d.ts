@@ -4359,16 +4359,6 @@ export interface operations {
                      */
                     warning?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -4512,16 +4502,6 @@ export interface operations {
                      * @example 110 - "Response is Stale"
                      */
                     warning?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -4696,16 +4676,6 @@ export interface operations {
                      */
                     warning?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -4867,16 +4837,6 @@ export interface operations {
                      */
                     warning?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -4911,16 +4871,6 @@ export interface operations {
                      * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
                      */
                     etag?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -5084,16 +5034,6 @@ export interface operations {
                      */
                     etag?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -5152,16 +5092,6 @@ export interface operations {
                      * @example 5
                      */
                     "retry-after"?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -5401,16 +5331,6 @@ export interface operations {
                      */
                     etag?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -5469,16 +5389,6 @@ export interface operations {
                      * @example 5
                      */
                     "retry-after"?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -5706,16 +5616,6 @@ export interface operations {
                      */
                     warning?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -5743,16 +5643,6 @@ export interface operations {
                      * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
                      */
                     etag?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -5921,16 +5811,6 @@ export interface operations {
                      */
                     etag?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -5968,16 +5848,6 @@ export interface operations {
                      * @example 5
                      */
                     "retry-after"?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -6204,16 +6074,6 @@ export interface operations {
                      */
                     etag?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -6272,16 +6132,6 @@ export interface operations {
                      * @example 5
                      */
                     "retry-after"?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -6504,16 +6354,6 @@ export interface operations {
                      */
                     etag?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -6551,16 +6391,6 @@ export interface operations {
                      * @example 5
                      */
                     "retry-after"?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -6791,16 +6621,6 @@ export interface operations {
                      */
                     warning?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -6838,16 +6658,6 @@ export interface operations {
                      * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
                      */
                     etag?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -7007,16 +6817,6 @@ export interface operations {
                      */
                     warning?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -7045,16 +6845,6 @@ export interface operations {
                      * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
                      */
                     etag?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -7228,16 +7018,6 @@ export interface operations {
                      */
                     etag?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -7266,16 +7046,6 @@ export interface operations {
                      * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
                      */
                     etag?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -7315,16 +7085,6 @@ export interface operations {
                      * @example 5
                      */
                     "retry-after"?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -7556,16 +7316,6 @@ export interface operations {
                      */
                     etag?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -7625,16 +7375,6 @@ export interface operations {
                      */
                     "retry-after"?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -7679,16 +7419,6 @@ export interface operations {
                      * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
                      */
                     etag?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -7968,16 +7698,6 @@ export interface operations {
                      */
                     warning?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -8000,16 +7720,6 @@ export interface operations {
                      * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
                      */
                     etag?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -8163,16 +7873,6 @@ export interface operations {
                      */
                     etag?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -8231,16 +7931,6 @@ export interface operations {
                      * @example 5
                      */
                     "retry-after"?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -8448,16 +8138,6 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -8594,16 +8274,6 @@ export interface operations {
             /** @description The change, and both zones */
             200: {
                 headers: {
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -8832,16 +8502,6 @@ export interface operations {
                      */
                     etag?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -8900,16 +8560,6 @@ export interface operations {
                      * @example 5
                      */
                     "retry-after"?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -9141,16 +8791,6 @@ export interface operations {
                      */
                     etag?: string;
                     /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -9209,16 +8849,6 @@ export interface operations {
                      * @example 5
                      */
                     "retry-after"?: string;
-                    /**
-                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
-                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
-                     */
-                    "ratelimit-policy"?: string;
-                    /**
-                     * @description Calls left (r) of each, and seconds until the next one is free (t)
-                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
-                     */
-                    ratelimit?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
