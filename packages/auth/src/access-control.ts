@@ -40,12 +40,6 @@ export async function readmit(request: FastifyRequest): Promise<Caller> {
   return admitted
 }
 
-/** The caller, if it logged in. @throws {HttpError} 403 for an API token */
-export function requireLogin(caller: Caller): Caller {
-  if (caller.token) throw errors.loginRequired()
-  return caller
-}
-
 type Sender = Pick<FastifyRequest, 'headers' | 'ip'>
 
 type Authentication = ReturnType<typeof createAuthenticate>
@@ -76,7 +70,7 @@ export function enforceAccess(app: FastifyInstance, { authenticate, identify }: 
   async function admit(request: FastifyRequest, needed: FastifyContextConfig & { access: Role }) {
     const caller = await authenticate(request)
     requireRights(caller, needed, request)
-    if (needed.needsLogin) requireLogin(caller)
+    if (needed.needsLogin && caller.token) throw errors.loginRequired()
     request.principal = caller
     if (!request.raw.complete) arriving.set(request, () => identify(request))
   }

@@ -16,8 +16,15 @@ import { UserList } from './users/user.ts'
 
 // Instants are milliseconds since 1970.
 
-/** API tokens and sessions: in PostgreSQL, or in `auth.sqlite` of DATA_DIR. */
-export const accountTables = {
+/** Tables of this package in PostgreSQL: spread them into the migrations of each service. */
+export const authMigrations = {
+  users: [
+    sql`create table ${name('users')} (
+      username text not null primary key,
+      position ${int8} not null,
+      definition text not null
+    )`,
+  ],
   api_tokens: [
     sql`create table ${name('api_tokens')} (
       id text not null primary key,
@@ -59,14 +66,11 @@ export const accountTables = {
     create index one_time_by_expiry on ${name('one_time')} (expires_at)`,
     sql`select 1`, // A migration of unreleased versions.
   ],
-} satisfies Migrations
-
-export const loginTables = {
   login_attempts: [
     sql`create table ${name('login_attempts')} (
       attempt text not null,
       key text not null,
-      is_running ${int8} not null,
+      is_running ${int8} not null, -- Of earlier versions.
       at ${int8} not null,
       primary key (attempt, key)
     ) ${strict};
@@ -75,18 +79,10 @@ export const loginTables = {
   ],
 } satisfies Migrations
 
-/** Tables of this package in PostgreSQL: spread them into the migrations of each service. */
-export const authMigrations = {
-  users: [
-    sql`create table ${name('users')} (
-      username text not null primary key,
-      position ${int8} not null,
-      definition text not null
-    )`,
-  ],
-  ...accountTables,
-  ...loginTables,
-} satisfies Migrations
+/** Without PostgreSQL users are in a file, failed logins in memory, and the rest in `auth.sqlite` of DATA_DIR. */
+const { users: _users, login_attempts, ...accountTables } = authMigrations
+
+export const loginTables = { login_attempts }
 
 const authFileName = 'auth.sqlite'
 

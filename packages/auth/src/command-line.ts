@@ -7,7 +7,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { describeIssue, HttpError, readDatabaseConfig, toFaults } from '@domains-and-files/http'
 import { explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
 import type { z } from 'zod'
-import { serviceOf } from './api-tokens/token-format.ts'
+import { type ServiceName, services } from './api-tokens/token-format.ts'
 import { authMigrations, openAuthFile } from './auth-database.ts'
 import { openAccounts } from './open-auth.ts'
 import { FileUsers } from './users/file-users.ts'
@@ -86,11 +86,7 @@ export interface Program<Opened> {
  * Runs a program, and prints what its command returns, or the reason of its failure.
  * @returns the exit status: 0 success, 1 failure, 2 usage error.
  */
-export async function runProgram<Opened>(
-  program: Program<Opened>,
-  args: string[],
-  line: CommandLine,
-): Promise<0 | 1 | 2> {
+export async function runProgram<Opened>(program: Program<Opened>, args: string[], line: CommandLine) {
   try {
     line.stdout.write(await runCommand(program, args, line))
     return 0
@@ -170,17 +166,17 @@ const describeValue = (value: unknown) =>
 export const usesDatabase = (env: NodeJS.ProcessEnv) => Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
 
 /** The full name of a service. @throws {UsageError} for any other. */
-export function readService(name: string | undefined): string {
+export function readService(name: string | undefined): ServiceName {
   if (name === 'domain' || name === 'static') return `${name}-service`
   throw new UsageError('Name the service, domain or static')
 }
 
-const services = ['domain-service', 'static-service']
-
 /** The data directory of a service: `npm start` gives each a folder in its DATA_DIR, which is there if one of both is. */
 export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
   const root = env.DATA_DIR || 'data'
-  return !env.DATA_DIR || services.some((each) => existsSync(join(root, each))) ? join(root, service) : root
+  return !env.DATA_DIR || Object.keys(services).some((each) => existsSync(join(root, each)))
+    ? join(root, service)
+    : root
 }
 
 /** @throws {UsageError} for a limit that means nothing in the service: what is granted would be unlimited. */
@@ -201,14 +197,14 @@ export const hasStores = (service: string, env: NodeJS.ProcessEnv) =>
  * Opens users, API tokens and trusts of a service: in DATABASE_URL, else in its data directory.
  * @throws {Error} if there is no data directory, or for a limit in `fields` that the service does not have.
  */
-export async function openStores(service: string, env: NodeJS.ProcessEnv, fields: Partial<Fields>) {
+export async function openStores(service: ServiceName, env: NodeJS.ProcessEnv, fields: Partial<Fields>) {
   refuseOtherLimits(service, fields)
   const shared = usesDatabase(env) ? await openDatabase(service, env) : undefined
   const dataDir = dataDirOf(service, env)
   if (!hasStores(service, env)) throw new Error(`There is no directory ${dataDir}: set DATA_DIR`)
   const database = shared ?? openAuthFile(dataDir)
   const users = shared ? new SqlUsers(shared) : openUsersFile(env, dataDir)
-  const { prefix } = serviceOf(service)
+  const { prefix } = services[service]
   const report = () => undefined // No caller uses a token.
   const now = shared?.now ?? Date.now // Replicas have the clock of the database in common.
   const accounts = openAccounts({ users, database, prefix, now, report })

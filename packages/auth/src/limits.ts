@@ -95,6 +95,11 @@ export interface Rrset {
 /** Record types that the domain service can write: the same as in its own table. */
 export const writableTypes = 'A AAAA ALIAS CAA CNAME MX MXE NS TXT URL URL301 FRAME'.split(' ')
 
+const RecordType = z
+  .string()
+  .toUpperCase()
+  .refine((type) => writableTypes.includes(type), `must be a type that can be written: ${writableTypes.join(', ')}`)
+
 /** RRsets by name and types. */
 export const RecordLimit = z
   .strictObject({
@@ -107,18 +112,7 @@ export const RecordLimit = z
       .overwrite((name) => (isNamePattern(name) ? toALabels(name) : name))
       .refine(isNamePattern, 'must be a name relative to the domain, with at most one label *')
       .describe('relative to the domain; `*` for one label or more; `@` for the domain'),
-    types: z
-      .array(
-        z
-          .string()
-          .toUpperCase()
-          .refine(
-            (type) => writableTypes.includes(type),
-            `must be a type that can be written: ${writableTypes.join(', ')}`,
-          ),
-      )
-      .min(1)
-      .max(20),
+    types: z.array(RecordType).min(1).max(20),
   })
   .meta({ id: 'RecordLimit', examples: [{ name: '_acme-challenge', types: ['TXT'] }] })
 export type RecordLimit = z.infer<typeof RecordLimit>

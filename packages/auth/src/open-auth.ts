@@ -3,7 +3,7 @@ import { type Check, type Logger, StartRefusedError } from '@domains-and-files/h
 import { type Migrations, type Postgres, SqliteSql } from '@domains-and-files/persistence'
 import { createAuthenticate } from './access-control.ts'
 import { ApiTokens, type ApiTokensOptions } from './api-tokens/api-tokens.ts'
-import { serviceOf } from './api-tokens/token-format.ts'
+import { type ServiceName, services } from './api-tokens/token-format.ts'
 import { loginTables, openAuthFile } from './auth-database.ts'
 import { defaultLoginLimits, LoginLimit, type LoginLimits } from './login/login-limit.ts'
 import { createHashQueue, hashPassword, minPasswordLength, verifyPassword } from './login/password.ts'
@@ -17,8 +17,7 @@ import { findLogins, SqlUsers } from './users/sql-users.ts'
 import type { Users } from './users/user.ts'
 
 interface AuthDependencies {
-  /** The name of the service. */
-  audience: string
+  audience: ServiceName
   log: Logger
   /** Stores users, API tokens and failed logins. Absent: files in DATA_DIR, and memory. Its migrations contain `authMigrations`. */
   database?: Postgres | undefined
@@ -47,7 +46,7 @@ export async function openAuth(config: AuthConfig, dependencies: AuthDependencie
   const monotonicClock = { now: dependencies.now ?? (() => Math.round(performance.now())) }
   const attempts = shared ?? openLoginMemory(monotonicClock)
   const report = (error: unknown) => log.warn({ err: error }, 'last use not recorded')
-  const { prefix } = serviceOf(audience)
+  const { prefix } = services[audience]
   const accounts = openAccounts({ users, database, prefix, now, report })
   const { apiTokens } = accounts
   const oneTime = await OneTime.open(database, now)

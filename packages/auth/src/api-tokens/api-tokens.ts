@@ -18,6 +18,8 @@ import {
 import type { User } from '../users/user.ts'
 import { createToken, digestOf, prefixOf } from './token-format.ts'
 
+const maxLifetimeS = 10 * 366 * 86_400
+
 export const tokenLimits = {
   role: Role.optional(),
   ...wantedLimits,
@@ -35,22 +37,13 @@ export const NewToken = z
       .refine((text) => /^[^\p{Cc}\p{Cs}]{1,100}$/u.test(text), 'must have 1 to 100 characters, no control characters')
       .describe('for the list, the history and the logs'),
     expires_in: z
-      .int()
-      .min(0)
-      .max(10 * 366 * 86_400)
-      .optional()
+      .optional(z.int().min(0).max(maxLifetimeS))
       .describe('seconds; default 90 days; 0: never, for admins only'),
     ...tokenLimits,
   })
   .meta({
     id: 'NewToken',
-    examples: [
-      {
-        name: 'certificates of example.com',
-        domains: ['example.com'],
-        records: [{ name: '_acme-challenge', types: ['TXT'] }],
-      },
-    ],
+    examples: [{ name: 'certificates of example.com', records: [{ name: '_acme-challenge', types: ['TXT'] }] }],
   })
 export type NewToken = z.infer<typeof NewToken>
 

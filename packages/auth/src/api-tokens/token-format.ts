@@ -6,17 +6,16 @@ import { crc32 } from 'node:zlib'
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const pattern = /^[a-z]{2}_[0-9A-Za-z]{38}$/
 
-/** The services by their names, which are also the audiences of session tokens. */
-const services = {
+/**
+ * What begins the API tokens of a service, and what its callers are limited to. The names of the services are also the
+ * audiences of session tokens.
+ */
+export const services = {
   'domain-service': { prefix: 'ds_', limits: 'domains' },
   'static-service': { prefix: 'ss_', limits: 'folders' },
 } as const
 
-/** What begins the API tokens of a service, and what its callers are limited to. */
-export function serviceOf(name: string) {
-  if (name in services) return services[name as keyof typeof services]
-  throw new Error(`There is no service ${name}`)
-}
+export type ServiceName = keyof typeof services
 
 /** A new token: the prefix, 32 random base62 digits (190 bits), and a checksum. */
 export function createToken(prefix: string): string {

@@ -48,10 +48,7 @@ const routes = operations({
     description: 'Without their secrets, which are shown once, when a token is created.',
     querystring: z.strictObject({
       ...pageQuery(50, 200),
-      owner: z
-        .string()
-        .optional()
-        .describe('a username; default: your own. Others need the role admin, without limits'),
+      owner: z.optional(z.string()).describe('a username; default: your own. Others: for admins without limits'),
     }),
     ...answers(200, 'The tokens, oldest first', listSchema('TokenList', 'tokens', TokenRecord)),
   },

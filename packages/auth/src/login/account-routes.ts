@@ -2,7 +2,6 @@ import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { type App, answers, booleanQuery, operations } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { requireLogin } from '../access-control.ts'
 import { digestOf } from '../api-tokens/token-format.ts'
 import * as errors from '../errors.ts'
 import { Writes } from '../limits.ts'
@@ -135,14 +134,10 @@ export function registerAccountRoutes(app: App, context: Auth) {
   })
 }
 
-export function answerLogin(
-  request: FastifyRequest,
-  user: User,
-  { sessions, tokenTtl }: Auth,
-): z.infer<typeof LoggedIn> {
+export function answerLogin(request: FastifyRequest, user: User, { sessions, tokenTtl }: Auth) {
   request.log.info({ username: user.username }, 'logged in')
   const access_token = sessions.issue(user)
-  return { user: describe(user), access_token, token_type: 'Bearer', expires_in: tokenTtl }
+  return { user: describe(user), access_token, token_type: 'Bearer' as const, expires_in: tokenTtl }
 }
 
 function describe({ username, role, ...limits }: Omit<z.infer<typeof Account>, 'source'>) {
@@ -183,7 +178,8 @@ async function setPassword(
 ) {
   const isInvited = current === undefined
   if (isInvited && !context.isPasswordLoginOn) throw errors.passwordLoginOff()
-  const owner = isInvited ? undefined : requireLogin(await context.authenticate(request))
+  const owner = isInvited ? undefined : await context.authenticate(request)
+  if (owner?.token) throw errors.loginRequired()
   const username = owner?.username ?? invited
   await requireStrongPassword(password, username)
   const attempt = { username, address: request.ip }

@@ -23,7 +23,7 @@ export interface Attempt {
 }
 
 interface Scope {
-  lockout: 'username and network' | 'network' | 'username'
+  lockout: string
   key: string
   max: number
 }
@@ -85,7 +85,7 @@ export class LoginLimit {
    * Sliding window: after `max` attempts the oldest blocks until it leaves the window.
    * @returns the limits that one more failure reaches.
    */
-  async #check(reader: SqlTransaction, scopes: Scope[]): Promise<Scope['lockout'][]> {
+  async #check(reader: SqlTransaction, scopes: Scope[]): Promise<string[]> {
     const rows = await reader.all<{ key: string; count: number; age: number }>(
       sql`select key, count(*) as count, min(at) - ${now} as age
         from ${table} where key in (${list(scopes.map(({ key }) => key))}) and at > ${this.#windowStart}
@@ -108,11 +108,10 @@ export class LoginLimit {
     const network = clientNetwork(address)
     const kind = isUser ? 'known' : 'unknown'
     const { perPair, perNetwork, perUsername } = this.#limits
-    const scopes: [Scope['lockout'], number, string][] = [
-      ['username and network', perPair, `${kind} pair ${network} ${username}`],
-      ['network', perNetwork, `network ${network}`],
-      ['username', perUsername, `${kind} username ${username}`],
+    return [
+      { lockout: 'username and network', max: perPair, key: digestOf(`${kind} pair ${network} ${username}`) },
+      { lockout: 'network', max: perNetwork, key: digestOf(`network ${network}`) },
+      { lockout: 'username', max: perUsername, key: digestOf(`${kind} username ${username}`) },
     ]
-    return scopes.map(([lockout, max, key]) => ({ lockout, max, key: digestOf(key) }))
   }
 }

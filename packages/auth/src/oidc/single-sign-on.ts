@@ -3,7 +3,7 @@ import { HttpError } from '@domains-and-files/http'
 import type { FastifyBaseLogger } from 'fastify'
 import * as client from 'openid-client'
 import { z } from 'zod'
-import { digestOf, serviceOf } from '../api-tokens/token-format.ts'
+import { digestOf, services } from '../api-tokens/token-format.ts'
 import * as errors from '../errors.ts'
 import type { Auth } from '../open-auth.ts'
 import type { Rights, Role } from '../rights.ts'
@@ -118,8 +118,8 @@ export class SingleSignOn {
 
   async #logIn(identity: Identity, to: Client): Promise<string> {
     const { audience, users } = this.#auth
-    const { limits: kind } = serviceOf(audience)
-    const rights = rightsOfGroups(identity.groups, { roles: this.#config.roles, kind })
+    const { roles } = this.#config
+    const rights = rightsOfGroups(identity.groups, { roles, kind: services[audience].limits })
     if (!rights) {
       this.#log.info({ subject: identity.subject }, 'login refused: in no group of OIDC_ROLES')
       throw errors.notAllowed('You are in no group that may use this service: ask the operator')

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ServiceName } from '../api-tokens/token-format.ts'
 import {
   type CommandLine,
   command,
@@ -52,15 +53,15 @@ const open: Program<Opened>['open'] = async (given, env) => {
   return { opened, [Symbol.asyncDispose]: () => stores.disposeAsync() }
 }
 
-function servicesOf({ service, fields }: Parameters<typeof open>[0], env: NodeJS.ProcessEnv) {
+function servicesOf({ service, fields }: Parameters<typeof open>[0], env: NodeJS.ProcessEnv): ServiceName[] {
   if (service !== undefined) return [readService(service)]
   if (fields.folders) return ['static-service']
   if (fields.domains || fields.records) return ['domain-service']
   if (usesDatabase(env)) return [readService(service)]
-  const both = ['domain-service', 'static-service']
+  const both = ['domain-service', 'static-service'] as const
   // A DATA_DIR without a folder for each service belongs to one service.
   const isOfOne = new Set(both.map((name) => dataDirOf(name, env))).size === 1
-  return isOfOne ? both.slice(0, 1) : both
+  return isOfOne ? both.slice(0, 1) : [...both]
 }
 
 async function add({ opened }: Opened, trust: NewTrust) {

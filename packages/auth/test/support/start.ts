@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { type App, createApp, createLogger } from '@domains-and-files/http'
 import type { Postgres } from '@domains-and-files/persistence'
+import type { ServiceName } from '../../src/api-tokens/token-format.ts'
 import { type Auth, auth, openAuth } from '../../src/index.ts'
 import type { LoginLimits } from '../../src/login/login-limit.ts'
 import { hashPassword } from '../../src/login/password.ts'
@@ -41,7 +42,7 @@ interface Call extends RequestInit {
 }
 
 interface StartOptions extends Partial<AuthConfig>, Partial<Pick<Auth, 'verify' | 'hashes'>> {
-  audience?: string
+  audience?: ServiceName
   database?: Postgres
   loginLimits?: LoginLimits
   /** Routes registered before the plugin. */
