@@ -5,7 +5,7 @@ import { Writable } from 'node:stream'
 import type { ReadStream } from 'node:tty'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { describeIssue, HttpError, readDatabaseConfig, toFaults } from '@domains-and-files/http'
-import { explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
+import { explainDatabaseFailure, Postgres, type CommandLine as Streams } from '@domains-and-files/persistence'
 import type { z } from 'zod'
 import { type ServiceName, services } from './api-tokens/token-format.ts'
 import { authMigrations, openAuthFile } from './auth-database.ts'
@@ -14,11 +14,8 @@ import { FileUsers } from './users/file-users.ts'
 import { SqlUsers } from './users/sql-users.ts'
 
 /** What a command reads and writes: `process` in a terminal. */
-export interface CommandLine {
-  env: NodeJS.ProcessEnv
+export interface CommandLine extends Streams {
   stdin: NodeJS.ReadableStream & Pick<Partial<ReadStream>, 'isTTY'>
-  stdout: Writable
-  stderr: Writable
 }
 
 export class UsageError extends Error {}
@@ -47,7 +44,7 @@ const knownOptions = {
   help: { type: 'boolean', short: 'h' },
 } as const satisfies ParseArgsOptionsConfig
 
-type Fields = ReturnType<typeof fieldsOf>
+type Fields = Partial<ReturnType<typeof fieldsOf>>
 
 interface Command<Opened> {
   words: string[]
@@ -70,16 +67,11 @@ export const command = <Opened, Request>(
   },
 })
 
-interface Given {
-  service: string | undefined
-  fields: Partial<Fields>
-}
-
 export interface Program<Opened> {
   name: string
   help: string
   commands: Record<string, Command<Opened>>
-  open: (given: Given, env: NodeJS.ProcessEnv) => Promise<Opened & AsyncDisposable>
+  open: (fields: Fields, env: NodeJS.ProcessEnv) => Promise<Opened & AsyncDisposable>
 }
 
 /**
@@ -115,9 +107,10 @@ async function runCommand<Opened>(program: Program<Opened>, args: string[], line
     throw new UsageError(`Usage: ${usage}; a password is never an argument`)
   }
   const named = Object.fromEntries(command.words.map((word, at) => [word, words[at]]))
-  const { service, ...fields } = { ...fieldsOf(options), ...named }
+  const given = { ...fieldsOf(options), ...named }
+  const { service: _, ...fields } = given
   const run = command.read(fields)
-  await using opened = await open({ service, fields }, line.env)
+  await using opened = await open(given, line.env)
   return await run(opened, line)
 }
 
@@ -180,7 +173,7 @@ export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
 }
 
 /** @throws {UsageError} for a limit that means nothing in the service: what is granted would be unlimited. */
-function refuseOtherLimits(service: string, fields: Partial<Fields>): void {
+function refuseOtherLimits(service: string, fields: Fields): void {
   const others =
     service === 'static-service'
       ? { domains: '--domains', records: '--record', writes: '--writes', replace: '--replace' }
@@ -197,7 +190,7 @@ export const hasStores = (service: string, env: NodeJS.ProcessEnv) =>
  * Opens users, API tokens and trusts of a service: in DATABASE_URL, else in its data directory.
  * @throws {Error} if there is no data directory, or for a limit in `fields` that the service does not have.
  */
-export async function openStores(service: ServiceName, env: NodeJS.ProcessEnv, fields: Partial<Fields>) {
+export async function openStores(service: ServiceName, env: NodeJS.ProcessEnv, fields: Fields) {
   refuseOtherLimits(service, fields)
   const shared = usesDatabase(env) ? await openDatabase(service, env) : undefined
   const dataDir = dataDirOf(service, env)

@@ -141,10 +141,6 @@ export const describeLimits = ({ domains, folders, writes }: Limits) => ({
   writes: writes ?? null,
 })
 
-export const shownRecords = z
-  .nullable(z.array(RecordLimit))
-  .meta({ description: 'null: not limited', examples: [null] })
-
 export const namesRrset = (limits: readonly RecordLimit[], name: string, type: string) =>
   limits.some((limit) => limit.types.includes(type.toUpperCase()) && matchesName(limit.name, name))
 

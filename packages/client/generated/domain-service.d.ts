@@ -1019,9 +1019,6 @@ export interface components {
         /**
          * @example {
          *       "name": "certificates of example.com",
-         *       "domains": [
-         *         "example.com"
-         *       ],
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -1371,10 +1368,10 @@ export interface components {
              */
             writes?: "propose";
             /**
-             * @description where the caller logs in; absent: here, with a password
-             * @enum {string}
+             * @description logged in at the OpenID provider
+             * @constant
              */
-            source?: "oidc" | "workload";
+            source?: "oidc";
         };
         Me: {
             user: components["schemas"]["Account"];
@@ -1604,7 +1601,7 @@ export interface components {
              * @description where it logs in
              * @enum {string}
              */
-            source: "local" | "oidc" | "workload";
+            source: "local" | "oidc";
             /** @description null: not known */
             created_at: string | null;
             /** @description null: not yet, in this service */
@@ -1633,7 +1630,7 @@ export interface components {
              * @description where it logs in
              * @enum {string}
              */
-            source: "local" | "oidc" | "workload";
+            source: "local" | "oidc";
             /** @description null: not known */
             created_at: string | null;
             /** @description null: not yet, in this service */
@@ -3599,7 +3596,7 @@ export interface operations {
             query?: {
                 page?: number;
                 page_size?: number;
-                /** @description a username; default: your own. Others need the role admin, without limits */
+                /** @description a username; default: your own. Others: for admins without limits */
                 owner?: string;
             };
             header?: never;
@@ -3702,9 +3699,6 @@ export interface operations {
                 /**
                  * @example {
                  *       "name": "certificates of example.com",
-                 *       "domains": [
-                 *         "example.com"
-                 *       ],
                  *       "records": [
                  *         {
                  *           "name": "_acme-challenge",

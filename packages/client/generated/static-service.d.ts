@@ -1231,9 +1231,6 @@ export interface components {
         /**
          * @example {
          *       "name": "certificates of example.com",
-         *       "domains": [
-         *         "example.com"
-         *       ],
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -1487,10 +1484,10 @@ export interface components {
              */
             writes?: "propose";
             /**
-             * @description where the caller logs in; absent: here, with a password
-             * @enum {string}
+             * @description logged in at the OpenID provider
+             * @constant
              */
-            source?: "oidc" | "workload";
+            source?: "oidc";
         };
         Me: {
             user: components["schemas"]["Account"];
@@ -1720,7 +1717,7 @@ export interface components {
              * @description where it logs in
              * @enum {string}
              */
-            source: "local" | "oidc" | "workload";
+            source: "local" | "oidc";
             /** @description null: not known */
             created_at: string | null;
             /** @description null: not yet, in this service */
@@ -1749,7 +1746,7 @@ export interface components {
              * @description where it logs in
              * @enum {string}
              */
-            source: "local" | "oidc" | "workload";
+            source: "local" | "oidc";
             /** @description null: not known */
             created_at: string | null;
             /** @description null: not yet, in this service */
@@ -3511,7 +3508,7 @@ export interface operations {
             query?: {
                 page?: number;
                 page_size?: number;
-                /** @description a username; default: your own. Others need the role admin, without limits */
+                /** @description a username; default: your own. Others: for admins without limits */
                 owner?: string;
             };
             header?: never;
@@ -3614,9 +3611,6 @@ export interface operations {
                 /**
                  * @example {
                  *       "name": "certificates of example.com",
-                 *       "domains": [
-                 *         "example.com"
-                 *       ],
                  *       "records": [
                  *         {
                  *           "name": "_acme-challenge",

@@ -1,7 +1,7 @@
 import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import * as errors from '../errors.ts'
-import { describeLimits, shownLimits, shownRecords } from '../limits.ts'
+import { describeLimits, RecordLimit, shownLimits } from '../limits.ts'
 import type { Auth } from '../open-auth.ts'
 import { mayManageTokens, refuse } from '../rights.ts'
 import { type ApiToken, NewToken, tokenLimits } from './api-tokens.ts'
@@ -17,8 +17,14 @@ const TokenRecord = z
     owner: z.string().meta({ examples: ['admin'] }),
     role: tokenLimits.role.unwrap().nullable().describe('null: only `records`'),
     ...shownLimits,
-    records: shownRecords,
-    networks: z.nullable(z.array(z.string())).meta({ description: 'null: from everywhere', examples: [null] }),
+    records: z
+      .array(RecordLimit)
+      .nullable()
+      .meta({ description: 'null: not limited', examples: [null] }),
+    networks: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'null: from everywhere', examples: [null] }),
     replace: z.boolean().describe("by the registrar's protocol: whether it may replace a zone that it has not read"),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().nullable().describe('null: never'),

@@ -48,7 +48,7 @@ const commands = {
   }),
 }
 
-const open: Program<Stores>['open'] = async ({ service, fields }, env) => openStores(readService(service), env, fields)
+const open: Program<Stores>['open'] = async (given, env) => openStores(readService(given.service), env, given)
 
 export const manageTokens = (args: string[], line: CommandLine) =>
   runProgram({ name: 'tokens', help, commands, open }, args, line)

@@ -8,7 +8,7 @@ import { Writes } from '../limits.ts'
 import type { Auth } from '../open-auth.ts'
 import { limitsOf, Role } from '../rights.ts'
 import { recordLogin } from '../users/sql-users.ts'
-import { changeUser, Source, sourceOf, type User, Username, type Users, withPassword } from '../users/user.ts'
+import { changeUser, sourceOf, type User, Username, withPassword } from '../users/user.ts'
 import { hashPassword, isQueueFull, makeDummyHash, Password, requireStrongPassword } from './password.ts'
 
 const Login = z
@@ -30,7 +30,7 @@ const Account = z
     domains: z.array(z.string()).optional().describe('only these; absent: all'),
     folders: z.array(z.string()).optional().describe('only these; absent: all'),
     writes: Writes.optional(),
-    source: Source.exclude(['local']).optional().describe('where the caller logs in; absent: here, with a password'),
+    source: z.literal('oidc').optional().describe('logged in at the OpenID provider'),
   })
   .meta({ id: 'Account' })
 
@@ -141,15 +141,8 @@ export function answerLogin(request: FastifyRequest, user: User, { sessions, tok
 }
 
 function describe({ username, role, ...limits }: Omit<z.infer<typeof Account>, 'source'>) {
-  const source = sourceOf(username)
-  return { username, role, ...limitsOf(limits), ...(source !== 'local' && { source }) }
-}
-
-/** The user, and the hash to verify a password against: for an unknown one a dummy that costs as much. */
-export async function findLogin(users: Users, username: string) {
-  // Always both: response time must not reveal whether the user exists.
-  const [user, first] = await Promise.all([users.find(username), users.first()])
-  return { user, hash: user?.password ?? makeDummyHash(first?.password) }
+  const source = sourceOf(username) === 'oidc' && { source: 'oidc' as const }
+  return { username, role, ...limitsOf(limits), ...source }
 }
 
 /**
@@ -161,7 +154,9 @@ async function verifyLogin(
   { username, password, address }: Record<'username' | 'password' | 'address', string>,
 ): Promise<User> {
   if (!isPasswordLoginOn) throw errors.passwordLoginOff()
-  const { user, hash } = await findLogin(users, username)
+  // Always both: response time must not reveal whether the user exists.
+  const [user, first] = await Promise.all([users.find(username), users.first()])
+  const hash = user?.password ?? makeDummyHash(first?.password)
   const attempt = { username, isUser: user !== undefined, address }
   await limit.check(attempt)
   if (isQueueFull(hashes)) throw errors.tooBusy()

@@ -48,15 +48,16 @@ const open: Program<Opened>['open'] = async (given, env) => {
   const services = servicesOf(given, env)
   const found = services.filter((service) => hasStores(service, env))
   for (const service of found.length === 0 ? services : found)
-    opened.push(stack.use(await openStores(service, env, given.fields)))
+    opened.push(stack.use(await openStores(service, env, given)))
   const stores = stack.move()
   return { opened, [Symbol.asyncDispose]: () => stores.disposeAsync() }
 }
 
-function servicesOf({ service, fields }: Parameters<typeof open>[0], env: NodeJS.ProcessEnv): ServiceName[] {
+function servicesOf(given: Parameters<typeof open>[0], env: NodeJS.ProcessEnv): ServiceName[] {
+  const { service, folders, domains, records } = given
   if (service !== undefined) return [readService(service)]
-  if (fields.folders) return ['static-service']
-  if (fields.domains || fields.records) return ['domain-service']
+  if (folders) return ['static-service']
+  if (domains || records) return ['domain-service']
   if (usesDatabase(env)) return [readService(service)]
   const both = ['domain-service', 'static-service'] as const
   // A DATA_DIR without a folder for each service belongs to one service.

@@ -73,18 +73,16 @@ export async function addTrust(database: Sql, trust: NewTrust, now: number): Pro
 /** Oldest first. */
 export async function listTrusts(database: Sql): Promise<Trust[]> {
   const rows = await database.all<{ definition: string }>(sql`select definition from ${table} order by created_at, id`)
-  return rows.map(trustOf)
+  return rows.map(({ definition }) => JSON.parse(definition))
 }
 
 /** Removes a trust: its tokens end at once. @returns how many trusts have this id. */
 export const removeTrust = (database: Sql, id: string) => database.run(sql`delete from ${table} where id = ${id}`)
 
-const trustOf = ({ definition }: { definition: string }): Trust => JSON.parse(definition)
-
 /** A workload as a caller. Undefined: its trust was removed. */
 export async function findWorkload(database: Sql, id: string, subject: string): Promise<Caller | undefined> {
   const row = await database.get<{ definition: string }>(sql`select definition from ${table} where id = ${id}`)
-  const trust = row && trustOf(row)
+  const trust: Trust | undefined = row && JSON.parse(row.definition)
   return (
     trust && {
       id: `trust:${id} ${subject}`,

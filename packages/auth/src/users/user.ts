@@ -25,21 +25,21 @@ export const oidcPrefix = 'oidc:'
 /** Prefix of workload names in history and logs. */
 export const trustPrefix = 'trust:'
 
-/** Where a caller logs in: with a password here, at the OpenID provider, or as a workload at the issuer of a trust. */
-export const Source = z.enum(['local', 'oidc', 'workload']).describe('where it logs in')
+/** Where a user logs in: with a password here, or at the OpenID provider. */
+export const Source = z.enum(['local', 'oidc']).describe('where it logs in')
 
-export function sourceOf(username: string): z.infer<typeof Source> {
-  if (username.startsWith(oidcPrefix)) return 'oidc'
-  return username.startsWith(trustPrefix) ? 'workload' : 'local'
-}
+export const sourceOf = (username: string) => (username.startsWith(oidcPrefix) ? 'oidc' : 'local')
 
-/** The name of a user who logs in with a password. URLs cannot have `.` and `..` as a segment of their path. */
+const reservedNames = ['domain-service', '.', '..']
+
+/**
+ * The name of a user who logs in with a password. `domain-service` is the author of repairs in histories; URLs cannot have
+ * `.` and `..` as a segment of their path.
+ */
 export const LocalUsername = Username.refine(
-  (text) => sourceOf(text) === 'local',
-  'must not begin with oidc: or trust:',
-)
-  .refine((text) => text !== '.' && text !== '..', 'must not be a dot or two')
-  .meta({ examples: ['alice'] })
+  (text) => sourceOf(text) === 'local' && !text.startsWith(trustPrefix) && !reservedNames.includes(text),
+  'must not begin with oidc: or trust:, nor be domain-service, a dot or two',
+).meta({ examples: ['alice'] })
 
 /** Whether a user is not barred: it may log in, and its tokens are valid. */
 export const isActive = (user: User) => user.oidc?.is_barred !== true
@@ -88,10 +88,7 @@ export const UserList = z.strictObject({
 
 export const NewUser = z
   .strictObject({
-    username: LocalUsername.refine(
-      (text) => text !== 'domain-service',
-      'must not be domain-service, the author of repairs in histories',
-    ),
+    username: LocalUsername,
     role: Role,
     password: Password.optional().describe('without one, the response has an `invite`'),
     ...wantedLimits,

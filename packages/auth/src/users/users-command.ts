@@ -65,9 +65,9 @@ const commands = {
 export const manageUsers = (args: string[], line: CommandLine) =>
   runProgram({ name: 'users', help, commands, open }, args, line)
 
-const open: Program<Stored>['open'] = async ({ service, fields }, env) => {
-  if (usesDatabase(env)) return openStores(readService(service), env, fields)
-  if (service !== undefined) throw new UsageError('--service is only for DATABASE_URL')
+const open: Program<Stored>['open'] = async (given, env) => {
+  if (usesDatabase(env)) return openStores(readService(given.service), env, given)
+  if (given.service !== undefined) throw new UsageError('--service is only for DATABASE_URL')
   // Both services may share this file, so each of its users may have the limits of both.
   return { users: openUsersFile(env), now: Date.now, [Symbol.asyncDispose]: async () => {} }
 }

@@ -63,7 +63,7 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
     })
     const me = await service.other.call('/api/auth/me', { token: body.access_token })
     expect(me.body).toMatchObject({
-      user: { username: 'trust:site', role: 'editor', folders: ['site/'], source: 'workload' },
+      user: { username: 'trust:site', role: 'editor', folders: ['site/'] },
     })
     expect(service.lines().find(({ msg }) => msg === 'token of a workload exchanged')).toMatchObject({
       trust: 'site',
