@@ -47,8 +47,7 @@ const nothing: ChangeSummary = { added: [], removed: [], kept: 0 }
 export const maxWaitMs = 25_000
 export const retryAfterSeconds = 15
 const pollMs = 500
-const maxDomains = 1_000
-const maxOfDomain = 100
+const maxKnown = 1_000
 
 /**
  * Writes for clients that cannot wait: after 25 s they get 503, the write goes on, and a repeat finds it done, or is
@@ -56,8 +55,8 @@ const maxOfDomain = 100
  */
 export class RetryingWriter {
   readonly #options: Dependencies
-  /** Queued changes by domain, newest first, so that repeats do not queue them again. */
-  readonly #queued = new Map<string, { id: number; write: ChangeRequest }[]>()
+  /** Changes that were queued, newest first, so that repeats do not queue them again. */
+  #queued: { id: number; write: ChangeRequest }[] = []
 
   constructor(options: Dependencies) {
     this.#options = options
@@ -70,18 +69,13 @@ export class RetryingWriter {
   async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<ChangeSummary> {
     const { clock } = this.#options
     const { startedAt = clock.now(), unlessDone = false } = context
-    const leftMs = Math.max(0, startedAt + (context.maxWaitMs ?? maxWaitMs) - clock.now())
-    const write = writeOf(domain, edit, context)
-    let isLate = false
-    const done = this.#carryOut(domain, write, { unlessDone, isLate: () => isLate })
-    try {
-      const effect = await Promise.race([done, delay(clock, leftMs)])
-      if (effect) return effect
-    } catch (error) {
+    const until = startedAt + (context.maxWaitMs ?? maxWaitMs)
+    const done = this.#carryOut(domain, writeOf(domain, edit, context), { unlessDone, until })
+    done.catch(() => undefined) // After the time limit nobody waits for it; the ledger has its outcome.
+    const effect = await Promise.race([done, delay(clock, Math.max(0, until - clock.now()))]).catch((error) => {
       throw visibleError(error, context.caller)
-    }
-    isLate = true
-    done.catch(() => undefined) // The ledger has its outcome.
+    })
+    if (effect) return effect
     throw registrarBusy(retryAfterSeconds)
   }
 
@@ -100,51 +94,46 @@ export class RetryingWriter {
   async #carryOut(
     domain: Domain,
     write: ChangeRequest,
-    { unlessDone, isLate }: { unlessDone: boolean; isLate: () => boolean },
+    { unlessDone, until }: { unlessDone: boolean; until: number },
   ): Promise<ChangeSummary> {
     if (unlessDone && (await this.#isDone(domain, write.edit))) return nothing
-    const queued = await this.#findQueued(domain, write)
+    const { queue } = this.#options.zones
+    const queued = await this.#findQueued(write)
     if (queued !== undefined) {
-      await this.#options.zones.queue.retryNow(queued)
-      return this.#awaitQueued(queued, isLate)
+      await queue.retryNow(queued)
+      return this.#awaitQueued(queued, until)
     }
     try {
-      return changesOf(await this.#options.zones.queue.write(domain, write))
+      return changesOf(await queue.write(domain, write))
     } catch (error) {
       if (!isUnsent(error)) throw error
-      return this.#awaitQueued(await this.#queue(domain, write), isLate)
+      return this.#awaitQueued((await this.#findQueued(write)) ?? (await this.#queue(domain, write)), until)
     }
   }
 
-  async #findQueued(domain: Domain, write: ChangeRequest): Promise<number | undefined> {
-    const known = this.#queued.get(domain.name) ?? []
+  async #findQueued(write: ChangeRequest): Promise<number | undefined> {
     // A repeat has to take effect after writes queued meanwhile to the same records: then it is queued again.
-    const latest = known.find((each) => isSame(each.write, write) || isTouching(each.write, write))
+    const latest = this.#queued.find((each) => isSame(each.write, write) || isTouching(each.write, write))
     if (!latest || !isSame(latest.write, write)) return undefined
     const change = await this.#options.ledger.find(latest.id)
     return change?.status === 'queued' ? latest.id : undefined
   }
 
   async #queue(domain: Domain, write: ChangeRequest): Promise<number> {
-    const known = await this.#findQueued(domain, write)
-    if (known !== undefined) return known
     const { id } = await this.#options.zones.queue.add(domain, write)
-    if (this.#queued.size >= maxDomains) this.#queued.clear()
-    const others = this.#queued.get(domain.name) ?? []
-    this.#queued.set(domain.name, [{ id, write }, ...others.slice(0, maxOfDomain - 1)])
+    this.#queued = [{ id, write }, ...this.#queued.slice(0, maxKnown - 1)]
     return id
   }
 
-  async #awaitQueued(id: number, isLate: () => boolean): Promise<ChangeSummary> {
+  async #awaitQueued(id: number, until: number): Promise<ChangeSummary> {
     const { ledger, clock } = this.#options
-    while (!isLate()) {
+    for (; clock.now() < until; await delay(clock, pollMs)) {
       const change = await ledger.find(id)
       if (change?.status === 'confirmed') return change.summary ?? nothing
       if (change?.problem) throw fromStoredProblem(change.problem)
-      if (change?.status !== 'queued' && change?.status !== 'sending') throw registrarBusy(retryAfterSeconds)
-      await delay(clock, pollMs)
+      if (change?.status !== 'queued' && change?.status !== 'sending') break
     }
-    return nothing
+    throw registrarBusy(retryAfterSeconds)
   }
 }
 
@@ -153,11 +142,13 @@ const writeOf = ({ name: domain }: Domain, edit: ZoneEdit, { caller, requestId }
   requestOf(caller, { domain, edit, force: false, requestId }, 'sync')
 
 const isSame = (one: ChangeRequest, other: ChangeRequest) =>
-  one.callerId === other.callerId && JSON.stringify(one.edit) === JSON.stringify(other.edit)
+  one.domain === other.domain &&
+  one.callerId === other.callerId &&
+  JSON.stringify(one.edit) === JSON.stringify(other.edit)
 
 // Whether the outcome depends on the order of two writes.
 const isTouching = (one: ChangeRequest, other: ChangeRequest) => {
-  const others = targetsOf(other.edit)
+  const others = one.domain === other.domain ? targetsOf(other.edit) : []
   return targetsOf(one.edit).some((target) =>
     others.some((each) => `${each} `.startsWith(`${target} `) || `${target} `.startsWith(`${each} `)),
   )

@@ -233,22 +233,19 @@ export class ResponseCache<Value> {
     this.#entries.delete(key)
   }
 
-  #load(key: string, version: number, load: () => Promise<Value>): Promise<Value> {
+  async #load(key: string, version: number, load: () => Promise<Value>): Promise<Value> {
     const running = this.#loads.get(key)
     if (running?.version === version) return running.loaded
-    const isLatest = () => this.#loads.get(key)?.loaded === loaded
-    const loaded = load().then(
-      (value) => {
-        if (isLatest()) this.put(key, value, version)
-        return value
-      },
-      (error) => {
-        if (isLatest()) this.#loads.delete(key)
-        throw error
-      },
-    )
-    this.#loads.set(key, { loaded, version })
-    return loaded
+    const loading = { loaded: load(), version }
+    const isLatest = () => this.#loads.get(key) === loading
+    this.#loads.set(key, loading)
+    try {
+      const value = await loading.loaded
+      if (isLatest()) this.put(key, value, version)
+      return value
+    } finally {
+      if (isLatest()) this.#loads.delete(key)
+    }
   }
 }
 

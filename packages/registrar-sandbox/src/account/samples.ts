@@ -1,4 +1,4 @@
-import { type DomainSketch, type HostSketch, rights } from './domain.ts'
+import type { DomainSketch, HostSketch } from './domain.ts'
 
 const dayMs = 86_400_000
 
@@ -112,22 +112,12 @@ const special = [
     dns: 'custom',
     nameservers: ['ns1.farwood-hosting.example', 'ns2.farwood-hosting.example'],
   }),
-  sample('stale-anchor.net', [95, 270], parked, {
-    dns: 'custom',
-    nameservers: ['ns1.elsewhere.example', 'ns2.elsewhere.example'],
-    whenElsewhere: 'stale',
-  }),
   sample('borrowed-plot.com', [60, 305], '@ A 1800 203.0.113.9\nwww CNAME 1800 DOMAIN.', {
     owner: 'someone-else',
     isOwner: false,
     dns: 'free',
   }),
   // Readable, but not editable.
-  sample('shared-orchard.com', [900, 195], '@ A 1800 192.0.2.140', {
-    owner: 'orchard-owner',
-    isOwner: false,
-    rights: rights.filter((right) => right !== 'hosts' && right !== 'nameserver'),
-  }),
   sample('locked-vault.com', [1500, 325], '@ A 1800 192.0.2.141', { isLocked: true }),
   // Expired, and close to it.
   sample('lapsed-lantern.com', [379, -14], parked),

@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http'
+import { isIPv4 } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Account, type AccountOptions } from '../account/account.ts'
+import type { Account, AccountOptions } from '../account/account.ts'
 import type { Domain, DomainSketch, HostSketch } from '../account/domain.ts'
-import { type Answer, execute, render } from '../commands/execute.ts'
-import { ErrorResponse, parameterInvalid } from '../protocol/answer.ts'
+import { commands } from '../commands/domains.ts'
+import * as errors from '../protocol/answer.ts'
 import { type Params, readSubmitted } from '../protocol/parameters.ts'
 import { sortHosts } from '../protocol/results.ts'
 import { type Breakage, Fault, type FaultInput, send, sendXml, takeFaults } from './faults.ts'
@@ -34,17 +35,19 @@ export interface RegistrarOptions extends Partial<Omit<AccountOptions, 'owner'>>
   delayMs?: number
 }
 
-const complete = (options: RegistrarOptions) => ({
-  rate: '20/minute,700/hour,8000/day',
-  keepsMxPref: false,
-  delayMs: 0,
-  now: Date.now,
-  ...options,
-})
+/** The only whitelisted address. The real peer address is ignored. */
+const allowedIp = '127.0.0.1'
+
+/** The commands as the registrar spells them, by their lower-cased names. */
+const names = new Map(Object.keys(commands).map((name) => [`namecheap.${name}`.toLowerCase(), name]))
+
+type Answer = errors.Element[] | errors.ErrorResponse
+
+const defaults = { rate: '20/minute,700/hour,8000/day', keepsMxPref: false, delayMs: 0, now: Date.now }
 
 /** Counts, records, executes and answers calls, subject to faults. */
 export class Registrar {
-  readonly #options: ReturnType<typeof complete>
+  readonly #options: RegistrarOptions & typeof defaults
   readonly #account: Account
   readonly #rate: RateLimit
   /** Ends the waits of calls. */
@@ -58,15 +61,10 @@ export class Registrar {
   /** Calls since the start or the last `clearCalls()`, oldest first; at most 10,000. */
   readonly calls: Call[] = []
 
-  private constructor(options: ReturnType<typeof complete>, account: Account) {
-    this.#options = options
+  constructor(options: RegistrarOptions, account: Account) {
+    this.#options = { ...defaults, ...options }
     this.#account = account
-    this.#rate = new RateLimit(options.rate)
-  }
-
-  static async open(given: RegistrarOptions): Promise<Registrar> {
-    const options = complete(given)
-    return new Registrar(options, await Account.open({ ...options, owner: options.apiUser }))
+    this.#rate = new RateLimit(this.#options.rate)
   }
 
   /** Ends all waits; waiting calls are not executed. */
@@ -133,7 +131,7 @@ export class Registrar {
     const answer = this.#answer(params, broken)
     await this.#account.save()
     if (slow?.when === 'after') await this.#wait(slow.ms)
-    call.outcome = answer instanceof ErrorResponse ? `error ${answer.number}` : 'ok'
+    call.outcome = answer instanceof errors.ErrorResponse ? `error ${answer.number}` : 'ok'
     const shown = broken?.kind === 'wrong_command' ? params.withCommand(broken.answer) : params
     sendXml(reply, render(shown, answer, now()), broken)
     return call
@@ -146,7 +144,15 @@ export class Registrar {
   }
 
   #execute(params: Params, account = this.#account): Answer {
-    return execute(params, { ...this.#options, account })
+    try {
+      authenticate(params, this.#options)
+      const command = commands[names.get(params.command) ?? '']
+      if (!command) throw new errors.ErrorResponse('1011104', 'Parameter Command is invalid')
+      return command(params, { ...this.#options, account })
+    } catch (error) {
+      if (error instanceof errors.ErrorResponse) return error
+      throw error
+    }
   }
 
   /** Executes a command; a fault in content may refuse, skip or delay it, or replace its answer. */
@@ -161,7 +167,7 @@ export class Registrar {
     if (fault?.kind === 'wrong_command') return this.#execute(params.withCommand(fault.answer))
     if (fault?.kind !== 'error') return answer
     const skeleton = fault.skeleton && Array.isArray(answer) ? answer : []
-    return new ErrorResponse(fault.number, fault.message, { skeleton })
+    return new errors.ErrorResponse(fault.number, fault.message, { skeleton })
   }
 
   /** A copy, if a fault keeps the command from having an effect, or shows an outdated zone. */
@@ -197,10 +203,32 @@ const effectless = ['reset', 'late', 'ignored']
 function refusalOf(
   params: Params,
   { address, named }: Extract<Breakage, { kind: 'refused_row' }>,
-): ErrorResponse | undefined {
+): errors.ErrorResponse | undefined {
   const row = readSubmitted(params).find((each) => each.address === address)
   if (!row) return undefined
   return named
-    ? parameterInvalid(`Address${row.number}`, 'not accepted')
-    : parameterInvalid('Address', 'a record is not accepted')
+    ? errors.parameterInvalid(`Address${row.number}`, 'not accepted')
+    : errors.parameterInvalid('Address', 'a record is not accepted')
+}
+
+function render({ command: requested }: Params, answer: Answer, now: number): string {
+  const name = names.get(requested)
+  const command = name && `namecheap.${name}`
+  const envelope = { command, requested, milliseconds: 10 + (now % 400), server: 'SANDBOX01' }
+  return errors.renderAnswer(envelope, answer)
+}
+
+function authenticate(params: Params, { apiUser, apiKey }: RegistrarOptions): void {
+  const { accessRefused, keyRefused } = errors
+  const missing = (number: string) => (name: string) => accessRefused(number, `Parameter ${name} is missing`)
+  const isUser = (name: string) => name.toLowerCase() === apiUser.toLowerCase()
+  const user = params.require('ApiUser', missing('1010101'))
+  const key = params.require('ApiKey', keyRefused)
+  const name = params.require('UserName', missing('1010103'))
+  params.require('Command', errors.commandMissing)
+  const ip = params.require('ClientIp', missing('1010105'))
+  if (!isIPv4(ip)) throw accessRefused('1011105', 'Parameter ClientIp is not an IPv4')
+  if (!isUser(user) || key !== apiKey) throw keyRefused()
+  if (!isUser(name)) throw accessRefused('1019103', 'The UserName is not available')
+  if (ip !== allowedIp) throw accessRefused('1011150', `Invalid request IP: ${ip}`)
 }

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
+import { Account } from '../account/account.ts'
 import { Params } from '../protocol/parameters.ts'
 import { FaultList, send } from './faults.ts'
 import { Registrar, type RegistrarOptions } from './registrar.ts'
@@ -18,7 +19,8 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 /** Serves the registrar's API at `url`, which ends in `/xml.response`. */
 export async function startSandbox(options: SandboxOptions) {
   const { host = '127.0.0.1', port = 0, log } = options
-  const registrar = await Registrar.open(options)
+  const account = await Account.open({ now: Date.now, ...options, owner: options.apiUser })
+  const registrar = new Registrar(options, account)
   const app = buildServer(registrar, log)
   await app.listen({ host, port })
   const { family, address, port: bound } = app.server.address() as AddressInfo // It listens on TCP.
@@ -41,7 +43,6 @@ function buildServer(registrar: Registrar, log: FastifyBaseLogger | undefined): 
     { parseAs: 'string' },
     async (_request: FastifyRequest, body: string) => new URLSearchParams(body),
   )
-  app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }))
   app.addHook('preClose', async () => registrar.stop())
   serveApi(app, registrar)
   serveTests(app, registrar)

@@ -141,13 +141,14 @@ test.each([
   })
 })
 
-test('a shared domain lists the granted rights', async () => {
-  await using registrar = await start()
+test('a shared domain lists the granted rights, and is written with that to its hosts only', async () => {
+  await using registrar = await start({ domains: [{ name: 'shared.com', isOwner: false, rights: ['dns', 'ddns'] }] })
 
-  const answer = await registrar.call('domains.getInfo', { DomainName: 'shared-orchard.com' })
+  const answer = await registrar.call('domains.getInfo', { DomainName: 'shared.com' })
 
   const rights = answer.list('Rights').map((right) => [right['@Type'], right.text])
   expect(answer.first('Modificationrights')['@All']).toBe('false')
   expect(rights).toContainEqual(['dns', 'OK'])
   expect(rights).not.toContainEqual(['hosts', 'OK'])
+  expect((await registrar.setHosts('shared.com', [])).errors.map(([number]) => number)).toEqual(['2030166'])
 })

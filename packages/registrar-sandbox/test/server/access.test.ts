@@ -49,7 +49,6 @@ test.each([
   ['domains.dns.getList', { SLD: 'borrowed-plot', TLD: 'com' }, '2019166'],
   ['domains.dns.getHosts', { SLD: 'farwood', TLD: 'dev' }, '2030288'],
   ['domains.dns.setHosts', { SLD: 'farwood', TLD: 'dev' }, '2030288'],
-  ['domains.dns.setHosts', { SLD: 'shared-orchard', TLD: 'com' }, '2030166'],
   ['domains.dns.setHosts', { SLD: 'locked-vault', TLD: 'com' }, '2030166'],
 ])('%s with %o is refused with the number %s', async (command, params, number) => {
   await using registrar = await start()
