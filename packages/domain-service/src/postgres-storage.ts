@@ -19,7 +19,7 @@ import type { Replicas } from './zones/zone-dependencies.ts'
 
 type Database = NonNullable<Config['database']>
 
-/** The database of this service, migrated. @throws {DatabaseRefusedError} when it cannot be reached or used. */
+/** The database of this service, migrated. @throws {DataDirError} when it cannot be reached or used. */
 export const openPostgres = (database: Database, log: Logger) =>
   Postgres.open({
     ...database,
@@ -32,7 +32,7 @@ export const openPostgres = (database: Database, log: Logger) =>
 const leaseMarginMs = 15_000
 const taskIntervalMs = 2_000
 
-/** PostgreSQL, shared by any number of replicas. @throws {DatabaseRefusedError} when it cannot be reached or used. */
+/** PostgreSQL, shared by any number of replicas. @throws {DataDirError} when it cannot be reached or used. */
 export async function openPostgresStorage(
   database: Database,
   { config, log, metrics }: Surroundings,

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { createDirectory, FileLock, LockBusyError } from './durable-files.ts'
+import { createDirectory, FileLock, isBusy } from './durable-files.ts'
 import { codeOf, DataDirError } from './errors.ts'
 
 const lockFile = 'lock'
@@ -88,7 +88,7 @@ export function hold(file: string, refusal: string): () => void {
     lock.acquire()
   } catch (error) {
     lock[Symbol.dispose]()
-    throw error instanceof LockBusyError ? new DataDirError(refusal) : error
+    throw isBusy(error) ? new DataDirError(refusal) : error
   }
   return () => lock[Symbol.dispose]()
 }

@@ -95,8 +95,6 @@ export async function replaceFile(file: string, content: Content, before?: strin
 // Node has no flock, so an exclusive SQLite transaction serves as one. The kernel releases it with the process, so a
 // lock is never stale. Never remove the lock file: two processes could then lock two files of the same name.
 
-export class LockBusyError extends Error {}
-
 /** An exclusive lock between processes, on a file of its own. */
 export class FileLock implements Disposable {
   readonly #file: string
@@ -108,14 +106,10 @@ export class FileLock implements Disposable {
     this.#database = openFile(file, { timeout: timeoutMs })
   }
 
-  /** Blocks this process up to `timeoutMs`. @throws {LockBusyError} */
+  /** Blocks this process up to `timeoutMs`. @throws an error that `isBusy` if another process holds the lock. */
   acquire() {
-    try {
-      // In-memory journal: otherwise each lock creates and deletes a file.
-      this.#database.exec('pragma journal_mode = memory; begin exclusive')
-    } catch (error) {
-      throw codeOf(error) === 'SQLITE_BUSY' ? new LockBusyError(`Cannot acquire lock ${this.#file}`) : error
-    }
+    // In-memory journal: otherwise each lock creates and deletes a file.
+    this.#database.exec('pragma journal_mode = memory; begin exclusive')
     giveToOwner(this.#file)
   }
 
@@ -129,6 +123,8 @@ export class FileLock implements Disposable {
   }
 }
 
+export const isBusy = (error: unknown): boolean => codeOf(error) === 'SQLITE_BUSY'
+
 // Polls: a blocking wait would stop the event loop.
 async function acquireWithin(lock: FileLock, timeoutMs: number) {
   const deadline = performance.now() + timeoutMs
@@ -136,7 +132,7 @@ async function acquireWithin(lock: FileLock, timeoutMs: number) {
     try {
       return lock.acquire()
     } catch (error) {
-      if (!(error instanceof LockBusyError) || performance.now() > deadline) throw error
+      if (!isBusy(error) || performance.now() > deadline) throw error
     }
     await sleep(20)
   }

@@ -1,8 +1,5 @@
-/** A data directory or backup cannot be used as requested. The message is for the operator, in full sentences. */
+/** A data directory, database or backup cannot be used as requested. The message is for the operator, in full sentences. */
 export class DataDirError extends Error {}
-
-/** The database cannot be used as configured. The message is for the operator, in full sentences. */
-export class DatabaseRefusedError extends DataDirError {}
 
 /** The database or the disk is unreachable, locked, failing or too slow. The failed operation had no effect. */
 export class DatabaseUnavailableError extends Error {
@@ -52,7 +49,7 @@ export function explainDatabaseFailure(error: unknown, setting = 'DATABASE_URL')
   if (!(error instanceof Error && isTranslated(error))) return error
   const { cause } = error
   const reason = cause instanceof Error ? cause.message || String(cause) : String(cause)
-  return new DatabaseRefusedError(`Cannot use the database in ${setting}: ${reason}.`, { cause })
+  return new DataDirError(`Cannot use the database in ${setting}: ${reason}.`, { cause })
 }
 
 /** Maps errors of `pg` to these classes. Errors of a statement itself, such as a unique violation, are returned unchanged. */

@@ -26,7 +26,10 @@ export async function runMaintenance<Options>(
   { usage, read }: { usage: string; read: () => Options | undefined },
   work: (options: Options, progress: Progress) => Promise<{ summary: string; status?: number }>,
 ): Promise<number> {
-  const options = orUndefined(read)
+  let options: Options | undefined
+  try {
+    options = read()
+  } catch {}
   if (!options) {
     stderr.write(usage)
     return 2
@@ -44,14 +47,6 @@ export async function runMaintenance<Options>(
     if (sentence === undefined) throw error
     stderr.write(`${sentence}\n`)
     return 1
-  }
-}
-
-function orUndefined<Value>(read: () => Value | undefined) {
-  try {
-    return read()
-  } catch {
-    return undefined
   }
 }
 

@@ -47,7 +47,6 @@ const archived = <Database extends Postgres | SqliteSql>(database: Database) => 
 
 const service: ArchivedService = {
   name: 'domain-service',
-  folders: [],
   tables,
   accounts: archivedAccounts({ tables: webhookTables, migrations: webhookMigrations }),
   emptyTables: tables.map(({ name }) => name),

@@ -1,5 +1,5 @@
 import type { BlobRef, OpenBlob } from '../open-blob.ts'
-import { dialect, join, name, type Sql, type SqlTransaction, type Statement, sql } from '../sql/sql.ts'
+import { join, name, type Sql, type SqlTransaction, type Statement, sql } from '../sql/sql.ts'
 
 /** The columns of a row by name: text, integers, null and Buffers. */
 export type Row = Record<string, unknown>
@@ -53,30 +53,17 @@ export interface SqlTable {
   columns?: Statement
   /** The columns of a unique key, in order. */
   key: string[]
-  /** The identity column, if there is one. Its sequence is backed up, so that numbers of deleted rows are not reused. */
+  /** The identity column, if there is one. */
   identity?: string
 }
 
-/** The rows of tables in a snapshot, and the last number of each identity column. */
+/** The rows of tables in a snapshot. */
 export const readTables = (snapshot: SqlTransaction, tables: SqlTable[]): Table[] =>
-  tables.flatMap((table) => {
-    const { name: tableName, identity } = table
-    const rows = { name: tableName, rows: () => readRows(snapshot, table) }
-    if (!identity) return [rows]
-    return [rows, { name: identityOf(tableName), rows: () => readIdentity(snapshot, tableName, identity) }]
-  })
-
-/** Name in a backup of the last number of an identity column. */
-export const identityOf = (table: string) => `${table}.identity`
+  tables.map((table) => ({ name: table.name, rows: () => readRows(snapshot, table) }))
 
 /** Adds rows from `readTables` in one transaction. Rows with existing keys are skipped. */
-export async function writeRows(database: Sql, table: string, rows: Row[]): Promise<void> {
-  const [first] = rows
-  if (!first) return
-  await database.transaction((transaction) =>
-    table.endsWith('.identity') ? setIdentity(transaction, first) : insertRows(transaction, table, rows),
-  )
-}
+export const writeRows = (database: Sql, table: string, rows: Row[]): Promise<void> =>
+  database.transaction((transaction) => insertRows(transaction, table, rows))
 
 export async function insertRows(transaction: SqlTransaction, table: string, rows: Row[]): Promise<void> {
   const columns = Object.keys(rows[0] ?? {})
@@ -108,28 +95,6 @@ async function* readRows(
 }
 
 const batchRows = 500
-
-async function* readIdentity(snapshot: SqlTransaction, table: string, column: string) {
-  const sequence = `${table}_${column}_seq`
-  const found = await snapshot.get<{ last: number }>(
-    dialect({
-      sqlite: sql`select seq last from sqlite_sequence where name = ${table}`,
-      postgres: sql`select last_value - (not is_called)::int last from ${name(sequence)}`,
-    }),
-  )
-  yield [{ table, sequence, last: found?.last ?? 0 }]
-}
-
-async function setIdentity(transaction: SqlTransaction, { table, sequence, last }: Row) {
-  if (transaction.dialect === 'postgres') {
-    // DDL cannot bind values.
-    const next = sql([String(Number(last) + 1)])
-    await transaction.run(sql`alter sequence ${name(String(sequence))} restart with ${next}`)
-    return
-  }
-  await transaction.run(sql`delete from sqlite_sequence where name = ${table}`)
-  await transaction.run(sql`insert into sqlite_sequence (name, seq) values (${table}, ${last})`)
-}
 
 const columnList = (columns: string[]): Statement => join(columns.map(column))
 

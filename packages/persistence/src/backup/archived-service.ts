@@ -11,7 +11,6 @@ import type { SqliteSql } from '../sql/sqlite.ts'
 import {
   type BackupBlobs,
   type BackupSource,
-  identityOf,
   type PrivateFiles,
   type Row,
   readTables,
@@ -23,8 +22,6 @@ import {
 /** A service as the backup commands see it, in both forms: in a data directory (SQLite), or where `DATABASE_URL` says. */
 export interface ArchivedService {
   name: string
-  /** Folders in the data directory that belong to the service: a backup must not be placed there. */
-  folders: string[]
   /** Tables of the service, in the order of a restore. */
   tables: SqlTable[]
   accounts: ArchivedAccounts
@@ -135,7 +132,7 @@ export async function writeTable(
   { table, rows }: { table: string; rows: Row[] },
   blobs: BackupBlobs,
 ): Promise<void> {
-  const isOf = (each: SqlTable) => table === each.name || table === identityOf(each.name)
+  const isOf = (each: SqlTable) => table === each.name
   if (stores.accounts && accounts.tables.some(isOf)) await writeRows(stores.accounts, table, rows)
   else if (tables.some(isOf)) await stores.main.write(table, rows, blobs)
   else throw new DataDirError(`The backup has a table ${table}, which the ${name} does not know.`)

@@ -1,4 +1,4 @@
-import { relative, resolve, sep } from 'node:path'
+import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { refuseUnfinished } from '../data-dir-lock.ts'
 import { DataDirError } from '../errors.ts'
@@ -55,7 +55,6 @@ const commands = { backup: runBackup, restore: runRestore, check: runCheck }
 async function runBackup(context: Context): Promise<string> {
   const { service, places, database, verify, keep, skipDamaged, signal, progress } = context
   const folder = resolve(context.folder)
-  refuseOwnFolder(context, folder)
   if (!database) refuseUnfinished(places.dataDir)
   await using source = await openSource(service, places, database)
   using repository = await Repository.openWriter(folder, service.name)
@@ -89,12 +88,6 @@ async function runCheck(context: Context): Promise<string> {
   const known = await damages.describe('contents were damaged when it was made', snapshot)
   const { made_at } = snapshot.manifest
   return [`The backup of ${made_at} is complete${verified(context)}.`, known].filter(Boolean).join('\n')
-}
-
-function refuseOwnFolder({ places, service }: Context, folder: string) {
-  const [first = ''] = relative(resolve(places.dataDir), folder).split(sep)
-  if (first !== '' && !service.folders.includes(first)) return
-  throw new DataDirError(`${folder} is the service's own: choose another folder.`)
 }
 
 async function describe(context: Context, what: string, { snapshot, damages }: BackupResult) {

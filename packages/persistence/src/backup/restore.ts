@@ -59,7 +59,7 @@ async function fill(job: RestoreJob, stores: FilledStores, damages: DamageList) 
   }
   progress.begin('stored', snapshot.manifest.blobs)
   for (const { name } of snapshot.manifest.tables) {
-    if (name === blobTable) continue
+    if (name === blobTable || name.endsWith('.identity')) continue // Backups until November 2026 have the latter.
     for await (const rows of snapshot.rows(name)) {
       signal.throwIfAborted()
       await writeTable(service, stores, { table: name, rows }, blobs)
@@ -142,6 +142,9 @@ async function restoreIntoDatabase(job: RestoreJob, main: DatabaseStores, damage
   await database.transaction(async (transaction) => {
     await refuseRows(transaction, ['users']) // Of a service that was starting when the restore began.
     await accounts.importUsers(transaction, files)
+    for (const { name: table, identity } of job.service.tables) {
+      if (identity) await continueNumbers(transaction, table, identity)
+    }
     await transaction.run(sql`delete from ${restores}`)
   })
 }
@@ -160,6 +163,11 @@ async function beginInDatabase(transaction: Connection, { service, snapshot }: R
   await refuseRows(transaction, [...service.emptyTables, ...service.accounts.tables.map((each) => each.name), 'users'])
   await transaction.run(sql`insert into ${restores} (backup) values (${backup})`)
 }
+
+// SQLite does so by itself.
+const continueNumbers = (transaction: Connection, table: string, column: string) =>
+  transaction.run(sql`select setval(pg_get_serial_sequence(${`${transaction.schema}.${table}`}, ${column}), max(id))
+    from (select ${sql([column])} id from ${name(table)}) as numbers having max(id) is not null`)
 
 // A service that uses a schema has users.
 async function refuseRows(transaction: Connection, tables: string[]) {

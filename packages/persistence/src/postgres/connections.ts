@@ -32,10 +32,7 @@ interface ConnectionSettings {
 
 export async function clientConfig({ url, timeoutMs, name }: ConnectionSettings) {
   const { types } = (await import('pg')).default
-  const parsers = new Map<number, (text: string) => unknown>([
-    [types.builtins.INT8, Number],
-    [types.builtins.NUMERIC, Number],
-  ])
+  const numbers: number[] = [types.builtins.INT8, types.builtins.NUMERIC]
   return {
     connectionString: url,
     application_name: name,
@@ -46,7 +43,7 @@ export async function clientConfig({ url, timeoutMs, name }: ConnectionSettings)
     types: {
       // pg's own signature has one overload per format.
       getTypeParser: ((oid: number, format?: 'text') =>
-        parsers.get(oid) ?? types.getTypeParser(oid, format)) as typeof types.getTypeParser,
+        numbers.includes(oid) ? Number : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
     },
   } satisfies ClientConfig
 }

@@ -1,11 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import {
-  codeOf,
-  DatabaseRefusedError,
-  DatabaseUnavailableError,
-  explainDatabaseFailure,
-  translateError,
-} from '../errors.ts'
+import { codeOf, DatabaseUnavailableError, DataDirError, explainDatabaseFailure, translateError } from '../errors.ts'
 import { type Migrations, name, sql } from '../sql/sql.ts'
 import { ClientConnection, type Connection, clientConfig, limited, type PostgresOptions } from './connections.ts'
 
@@ -18,7 +12,7 @@ const minVersion = 15
 /**
  * Migrates a schema: creates it if missing, and applies pending migrations. Concurrent processes wait for each other. The
  * database must respond within `limitMs`; migrations have no limit.
- * @throws {DatabaseRefusedError} if the database is unreachable or unusable, if PostgreSQL is too old, or if a newer version of
+ * @throws {DataDirError} if the database is unreachable or unusable, if PostgreSQL is too old, or if a newer version of
  * the service has migrated the schema.
  */
 export async function migratePostgres(options: PostgresOptions, limitMs: number): Promise<void> {
@@ -80,7 +74,7 @@ async function migratePart(connection: Connection, part: string, statements: Mig
   const applied = row?.applied ?? 0
   if (applied > statements.length) {
     const fault = `The schema ${connection.schema} in DATABASE_URL is of a newer version of this service`
-    throw new DatabaseRefusedError(`${fault}: start that version, or restore a backup made by this one.`)
+    throw new DataDirError(`${fault}: start that version, or restore a backup made by this one.`)
   }
   if (applied === statements.length) return
   for (const statement of statements.slice(applied))
@@ -93,7 +87,7 @@ const migrations = name('migrations')
 
 export async function refuseUnfinished(connection: Connection): Promise<void> {
   if (!(await connection.get(sql`select 1 from ${restores}`))) return
-  throw new DatabaseRefusedError(
+  throw new DataDirError(
     `A restore into the schema ${connection.schema} was interrupted: run it again, or drop the schema.`,
   )
 }
@@ -104,7 +98,7 @@ async function requireVersion(connection: Connection) {
   )
   if (!row || row.version >= minVersion) return
   const needed = `DATABASE_URL needs version ${minVersion} or later`
-  throw new DatabaseRefusedError(`PostgreSQL ${row.version} is too old: ${needed}.`)
+  throw new DataDirError(`PostgreSQL ${row.version} is too old: ${needed}.`)
 }
 
 // `create schema if not exists` needs the privilege to create one even if it exists.

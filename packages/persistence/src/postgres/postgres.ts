@@ -39,7 +39,7 @@ export class Postgres extends Connection implements Sql {
 
   /**
    * Applies the migrations and opens the pool. Waits up to 30 seconds for a database that is starting.
-   * @throws {DatabaseRefusedError} if the database is unreachable or unusable.
+   * @throws {DataDirError} if the database is unreachable or unusable.
    */
   static async open(options: PostgresOptions): Promise<Postgres> {
     const { url, directUrl, schema, maxConnections, onError } = options

@@ -16,7 +16,6 @@ async function run(file: string, args: string[], { fault, dataDir = makeFolder()
   const status = await runDataCommand(
     {
       name: 'sample',
-      folders: ['blobs'],
       tables: [{ name: 'items', key: ['id'] }],
       accounts,
       emptyTables: [],
@@ -57,21 +56,6 @@ async function makeDatabase() {
   }).close()
   return file
 }
-
-test('a backup is not made into a folder of the service, but beside it in the data directory', async () => {
-  const file = await makeDatabase()
-  const dataDir = makeFolder()
-  const backUpInto = (folder: string) => run(file, ['backup', join(dataDir, folder)], { dataDir })
-
-  const found = [await backUpInto('.'), await backUpInto('blobs/backups'), await backUpInto('backups')]
-
-  const refusedIn = (folder: string) => ({
-    status: 1,
-    message: `${folder} is the service's own: choose another folder.\n`,
-  })
-  expect(found).toEqual([refusedIn(dataDir), refusedIn(join(dataDir, 'blobs/backups')), { status: 0, message: '' }])
-  expect(fs.readdirSync(dataDir)).toEqual(['backups'])
-})
 
 test('a check with --verify is recorded in the backup, and no other one', async () => {
   const folder = join(makeFolder(), 'backups')

@@ -203,7 +203,6 @@ export async function runRestore(
   })
   const service: ArchivedService = {
     name: 'sample',
-    folders: [],
     tables,
     accounts,
     emptyTables: ['items'],

@@ -25,7 +25,6 @@ import { openFolder, openShared, refusalOf, type Stores, throwExplained } from '
 
 const service: ArchivedService = {
   name: 'static-service',
-  folders: ['blobs', 'tmp', 'uploads'],
   tables: catalogTables,
   accounts: archivedAccounts({
     tables: [...sharedTables, ...webhookTables],
