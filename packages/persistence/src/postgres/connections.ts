@@ -22,7 +22,7 @@ export interface PostgresOptions {
 /** Maximum milliseconds to get a connection, new or from the pool: a part of the time limit of a statement. */
 const connectLimit = (timeoutMs: number) => Math.min(timeoutMs, Math.max(3000, 0.6 * timeoutMs))
 
-interface ConnectionSettings {
+export interface ConnectionSettings {
   url: string
   /** Milliseconds after which a statement without a response counts as failed. */
   timeoutMs: number
@@ -127,53 +127,46 @@ export async function withClient<T>(
   }
 }
 
+type Execute = (text: string, values?: unknown[]) => Promise<QueryResult>
+
 /** Renders statements for the schema, and runs them by `execute`. Errors are translated by `translateError`. */
-export abstract class Connection implements SqlTransaction {
+export class Connection implements SqlTransaction {
   readonly dialect = 'postgres'
   readonly schema: string
+  readonly #execute: Execute
 
-  constructor(schema: string) {
+  constructor(schema: string, execute: Execute) {
     this.schema = schema
+    this.#execute = execute
   }
 
-  protected abstract execute<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<QueryResult<Row>>
-
   async query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
-    return (await this.execute<Row>(text, values)).rows
+    return (await this.#run<Row>(text, values)).rows
   }
 
   async all<Row extends object>(statement: Statement): Promise<Row[]> {
-    return (await this.#run<Row & QueryResultRow>(statement)).rows
+    const { text, values } = render(statement, this)
+    return (await this.#run<Row & QueryResultRow>(text, values)).rows
   }
 
   async get<Row extends object>(statement: Statement): Promise<Row | undefined> {
-    return (await this.#run<Row & QueryResultRow>(statement)).rows[0]
+    return (await this.all<Row>(statement))[0]
   }
 
   async run(statement: Statement): Promise<number> {
-    return (await this.#run(statement)).rowCount ?? 0
-  }
-
-  #run<Row extends QueryResultRow>(statement: Statement) {
     const { text, values } = render(statement, this)
-    return this.execute<Row>(text, values)
-  }
-}
-
-/** One client connection, or a transaction on it. */
-export class ClientConnection extends Connection {
-  readonly #client: Pick<ClientBase, 'query'>
-
-  constructor(client: Pick<ClientBase, 'query'>, schema: string) {
-    super(schema)
-    this.#client = client
+    return (await this.#run(text, values)).rowCount ?? 0
   }
 
-  protected async execute<Row extends QueryResultRow>(text: string, values?: unknown[]) {
+  async #run<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<QueryResult<Row>> {
     try {
-      return await this.#client.query<Row>(text, values)
+      return await this.#execute(text, values)
     } catch (error) {
       throw translateError(error)
     }
   }
 }
+
+/** One client connection, or a transaction on it. */
+export const connectionOf = (client: Pick<ClientBase, 'query'>, schema: string): Connection =>
+  new Connection(schema, (text, values) => client.query(text, values))

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { codeOf, DatabaseUnavailableError, DataDirError, explainDatabaseFailure, translateError } from '../errors.ts'
 import { type Migrations, name, sql } from '../sql/sql.ts'
-import { ClientConnection, type Connection, clientConfig, limited, type PostgresOptions } from './connections.ts'
+import { type Connection, clientConfig, connectionOf, limited, type PostgresOptions } from './connections.ts'
 
 const startMs = 30_000
 const connectMs = 10_000
@@ -37,13 +37,12 @@ export async function migratePostgres(options: PostgresOptions, limitMs: number)
 async function migrateOnce(options: PostgresOptions, limitMs: number) {
   const { url, directUrl, schema } = options
   const { default: pg } = await import('pg')
-  const name = `${schema} migration`
-  const config = await clientConfig({ url: directUrl ?? url, timeoutMs: 0, name })
+  const config = await clientConfig({ url: directUrl ?? url, timeoutMs: 0, name: schema })
   const client = new pg.Client({ ...config, connectionTimeoutMillis: connectMs })
   client.on('error', () => undefined) // It rejects the query, too.
   try {
     await client.connect()
-    const connection = new ClientConnection(client, schema)
+    const connection = connectionOf(client, schema)
     await client.query(limited(limitMs, 'begin; set local statement_timeout = 0'))
     await migrate(connection, options)
     await client.query('commit')

@@ -1,16 +1,17 @@
-import type { Client, Pool, QueryResultRow } from 'pg'
+import type { Client, Pool } from 'pg'
 import { BackgroundTask } from '../background-task.ts'
 import type { Sql } from '../sql/sql.ts'
-import { Connection, clientConfig, limited, type PostgresOptions, serverLimits, withClient } from './connections.ts'
+import {
+  Connection,
+  type ConnectionSettings,
+  clientConfig,
+  limited,
+  type PostgresOptions,
+  serverLimits,
+  withClient,
+} from './connections.ts'
 import { migratePostgres } from './migrate-postgres.ts'
 import { pruneCommits, runSnapshot, runTransaction, type TransactionOptions } from './transaction.ts'
-
-interface Parts {
-  pool: Pool
-  /** Opens a connection of its own. Absent without a direct URL. */
-  connect: (() => Promise<Client>) | undefined
-  onError: (error: unknown) => void
-}
 
 /** Share of the time limit for statements; the rest is for sending the response. */
 const statementShare = 0.95
@@ -19,9 +20,13 @@ const statementShare = 0.95
 const probeIntervalMs = 2000
 const pruneIntervalMs = 60_000
 
-/** A PostgreSQL database. Works behind a transaction-mode pooler: no statement depends on session state. */
+/**
+ * A PostgreSQL database. Works behind a transaction-mode pooler: no statement depends on session state. A statement
+ * outside a transaction is a read or an idempotent write: if the connection is lost, it may have taken effect despite
+ * `DatabaseUnavailableError`.
+ */
 export class Postgres extends Connection implements Sql {
-  readonly #parts: Parts
+  readonly #options: PostgresOptions
   readonly #probe: BackgroundTask
   readonly #transactions: TransactionOptions
   /** A time by the clock of the database, and when it was that, by the monotonic clock of this process. */
@@ -30,10 +35,14 @@ export class Postgres extends Connection implements Sql {
   #listener: Listener | undefined
   #closed: Promise<void> | undefined
 
-  private constructor(parts: Parts, options: PostgresOptions) {
-    super(options.schema)
-    this.#parts = parts
-    this.#transactions = { pool: parts.pool, schema: options.schema, limitMs: limitOf(options) }
+  private constructor(pool: Pool, options: PostgresOptions) {
+    const { schema } = options
+    const limitMs = limitOf(options)
+    super(schema, (text, values) =>
+      withClient(pool, limitMs, (client, leftMs) => client.query(limited(leftMs, text, values))),
+    )
+    this.#options = options
+    this.#transactions = { pool, schema, limitMs }
     this.#probe = new BackgroundTask({ run: () => this.#check(), onError: options.onError })
   }
 
@@ -44,11 +53,9 @@ export class Postgres extends Connection implements Sql {
   static async open(options: PostgresOptions): Promise<Postgres> {
     const { url, directUrl, schema, maxConnections, onError } = options
     const timeoutMs = limitOf(options)
-    if (!/^[a-z_]+$/.test(schema)) throw new Error(`${schema} is not a schema name`)
-    const name = options.isRestore ? `${schema} maintenance` : schema
     const { default: pg } = await import('pg')
     await migratePostgres(options, timeoutMs)
-    const config = await clientConfig({ url, timeoutMs, name })
+    const config = await clientConfig({ url, timeoutMs, name: schema })
     const limits = directUrl === undefined ? await serverLimits(config) : {}
     const pool = new pg.Pool({
       ...config,
@@ -62,14 +69,7 @@ export class Postgres extends Connection implements Sql {
     })
     // A connection that fails in use rejects its query and also emits the error, which would end the process.
     pool.on('connect', (client) => client.on('error', () => undefined))
-    const direct = directUrl && (await clientConfig({ url: directUrl, timeoutMs, name }))
-    const connect = async () => {
-      const client = new pg.Client(direct)
-      await client.connect()
-      return client
-    }
-    const parts = { pool, connect: direct ? connect : undefined, onError }
-    const postgres = new Postgres(parts, options)
+    const postgres = new Postgres(pool, options)
     await postgres.#probe.start(probeIntervalMs)
     return postgres
   }
@@ -78,15 +78,6 @@ export class Postgres extends Connection implements Sql {
   static openForRestore(options: Omit<PostgresOptions, 'timeoutMs' | 'isRestore' | 'onError'>): Promise<Postgres> {
     // A failed statement rejects by itself.
     return Postgres.open({ ...options, timeoutMs: 60_000, isRestore: true, onError: () => undefined })
-  }
-
-  /**
-   * Runs one statement: a read or an idempotent write. If the connection is lost, the write may have taken effect despite
-   * `DatabaseUnavailableError`.
-   */
-  protected execute<Row extends QueryResultRow>(text: string, values?: unknown[]) {
-    const { pool, limitMs } = this.#transactions
-    return withClient(pool, limitMs, (client, leftMs) => client.query<Row>(limited(leftMs, text, values)))
   }
 
   /**
@@ -108,9 +99,11 @@ export class Postgres extends Connection implements Sql {
    * @returns false without a direct URL: the caller must poll.
    */
   listen(channel: string, onNotification: (payload: string) => void): boolean {
-    const { connect, onError } = this.#parts
-    if (connect) this.#listener = new Listener({ connect, channel, onNotification, onError })
-    return connect !== undefined
+    const { directUrl: url, schema: name, onError } = this.#options
+    if (url === undefined) return false
+    const connection = { url, timeoutMs: limitOf(this.#options), name }
+    this.#listener = new Listener({ connection, channel, onNotification, onError })
+    return true
   }
 
   /** Milliseconds since 1970 by the clock of the database, which replicas have in common, as last seen by the probe. */
@@ -121,7 +114,7 @@ export class Postgres extends Connection implements Sql {
   }
 
   get pool() {
-    const { totalCount: total, idleCount: idle, waitingCount: waiting } = this.#parts.pool
+    const { totalCount: total, idleCount: idle, waitingCount: waiting } = this.#transactions.pool
     return { total, idle, waiting }
   }
 
@@ -134,7 +127,7 @@ export class Postgres extends Connection implements Sql {
   async #close() {
     await this.#probe.close()
     await this.#listener?.close()
-    await this.#parts.pool.end()
+    await this.#transactions.pool.end()
   }
 
   async #check() {
@@ -157,7 +150,7 @@ export class Postgres extends Connection implements Sql {
 const limitOf = ({ timeoutMs }: PostgresOptions) => Math.round(timeoutMs * statementShare)
 
 interface ListenerOptions {
-  connect: () => Promise<Client>
+  connection: ConnectionSettings
   channel: string
   onNotification: (payload: string) => void
   onError: (error: unknown) => void
@@ -199,8 +192,10 @@ class Listener {
   }
 
   async #connect() {
-    const { connect, channel, onNotification, onError } = this.#options
-    const client = await connect()
+    const { connection, channel, onNotification, onError } = this.#options
+    const { default: pg } = await import('pg')
+    const client = new pg.Client(await clientConfig(connection))
+    await client.connect()
     this.#client = client
     client.on('error', onError)
     client.once('end', () => {

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool, PoolClient } from 'pg'
 import { DatabaseUnavailableError, isOutcomeCertain, OutcomeUnknownError, translateError } from '../errors.ts'
 import { name, sql } from '../sql/sql.ts'
-import { acquire, ClientConnection, type Connection, limited, withClient } from './connections.ts'
+import { acquire, type Connection, connectionOf, limited, withClient } from './connections.ts'
 
 /** Maximum milliseconds to look up the outcome of a transaction whose response to COMMIT was lost. */
 const lookupMs = 5000
@@ -57,7 +57,7 @@ async function attempt<T>(
   let value: T
   try {
     await client.query(limited(leftMs, begin))
-    value = await run(new ClientConnection(client, schema))
+    value = await run(connectionOf(client, schema))
   } catch (error) {
     throw await abandon(client, error)
   }
@@ -84,7 +84,7 @@ async function abandon(client: PoolClient, error: unknown): Promise<unknown> {
 
 async function lookUp({ pool, schema }: TransactionOptions, id: string, cause: unknown): Promise<boolean> {
   const deadline = AbortSignal.timeout(lookupMs)
-  const ask = () => withClient(pool, lookupMs, (client) => isCommitted(new ClientConnection(client, schema), id))
+  const ask = () => withClient(pool, lookupMs, (client) => isCommitted(connectionOf(client, schema), id))
   const attempts = async () => {
     while (!deadline.aborted) {
       const found = await ask().catch(() => undefined)
