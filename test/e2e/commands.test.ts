@@ -423,7 +423,7 @@ test('npm run backup: options stand before, between and after the arguments', as
   ]
   const refused = [await backUp('all', '--keep', folder), await backUp('all', folder, 'other')]
 
-  expect(made.map(({ stderr }) => stderr)).toEqual(['', '', ''])
+  expect(made.map(errorsOf)).toEqual([[], [], []])
   expect(refused.map(({ code }) => code)).toEqual([2, 2])
   const kept = ['domain', 'static'].flatMap((name) => readdirSync(join(folder, name, 'snapshots')))
   expect(kept).toHaveLength(2)
@@ -439,7 +439,7 @@ test('backup.ts check all: nothing of the backup is copied over the data', async
     await runBackup(dataDir, 'check', 'all', folder),
   ]
 
-  expect(results.map(({ stderr }) => stderr)).toEqual(['', ''])
+  expect(results.map(errorsOf)).toEqual([[], []])
   expect(existsSync(join(folder, 'registrar.json'))).toBe(true)
   expect(readFileSync(join(dataDir, 'registrar.json'), 'utf8')).toBe('today')
 })
@@ -452,3 +452,7 @@ const runBackup = (dataDir: string, command: string, ...args: string[]) =>
       DATA_DIR: dataDir,
     },
   }).catch((error) => error)
+
+/** What a command of backups wrote to standard error beside its progress, of which a slow machine sees more. */
+const errorsOf = ({ stderr }: { stderr: string }) =>
+  stderr.split('\n').filter((line) => line && !/^(?:copied|checked) \d+ of \d+ blobs, |^\d+ rows$/.test(line))
