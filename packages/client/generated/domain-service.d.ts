@@ -5150,7 +5150,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_found` */
+            /** @description `domain_not_found`, `record_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5159,7 +5159,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict` */
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_exists`, `record_conflict` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5456,7 +5456,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict`, `record_exists` */
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_exists`, `record_conflict` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5906,7 +5906,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_found` */
+            /** @description `domain_not_found`, `record_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5915,7 +5915,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict`, `record_exists` */
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_exists`, `record_conflict` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6199,7 +6199,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict` */
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_exists`, `record_conflict` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6458,7 +6458,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict`, `record_exists` */
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_exists`, `record_conflict` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7143,7 +7143,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_found` */
+            /** @description `domain_not_found`, `record_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7152,7 +7152,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict` */
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_exists`, `record_conflict` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7449,7 +7449,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_found` */
+            /** @description `domain_not_found`, `record_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7458,7 +7458,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict` */
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_exists`, `record_conflict` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7989,7 +7989,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_found` */
+            /** @description `domain_not_found`, `record_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7998,7 +7998,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict` */
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_exists`, `record_conflict` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8618,7 +8618,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_found`, `change_not_found` */
+            /** @description `domain_not_found`, `record_not_found`, `change_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8627,7 +8627,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict` */
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_exists`, `record_conflict` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8907,7 +8907,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_not_found`, `change_not_found` */
+            /** @description `domain_not_found`, `record_not_found`, `change_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8916,7 +8916,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict`, `revert_conflict` */
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_exists`, `record_conflict`, `revert_conflict` */
             409: {
                 headers: {
                     [name: string]: unknown;

@@ -15,12 +15,14 @@ export const createCallHistogram = (metrics: Metrics | undefined) =>
   })
 
 export function registerMetrics(parts: Dependencies) {
-  const { config, metrics, zones, ledger, auth } = parts
+  const { config, metrics, zones, ledger, auth, domains } = parts
   registerRegistrarMetrics(parts)
-  registerDomainListMetrics(parts)
   registerCacheMetrics(parts)
   const queued = 'Asynchronous changes that wait for their turn (queued), or for an admin after a restore (held)'
+  const expiring = 'Domains that expire within so many days'
+  const byDays = () => Object.fromEntries([30, 14, 3].map((days) => [days, domains.countExpiring(days)]))
   registerGauges(metrics, {
+    domain_list_expiring: [expiring, byDays, 'days'],
     zone_writes_waiting: ['Zone writes queued for a batch', () => zones.queue.waiting],
     changes_queued: [queued, async () => ({ ...(await ledger.countQueued()) }), 'state'],
     auth_hashes_waiting: ['Logins queued for password hashing', () => auth.hashes.pendingCount],
@@ -48,18 +50,6 @@ function registerRegistrarMetrics({ metrics, registrar }: Dependencies) {
     registrar_calls_limit: [limit, byWindow('limit'), 'window'],
     registrar_calls_waiting: [waiting, () => quota.waiting],
     registrar_circuit_state: [present, states, 'state'],
-  })
-}
-
-function registerDomainListMetrics({ metrics, domains }: Dependencies) {
-  const count = "Domains in the local copy of the account's list"
-  const age = "Age of the local copy of the account's list; 0 before the first reading"
-  const expiring = 'Domains of the local copy that expire within so many days'
-  const byDays = () => Object.fromEntries([30, 14, 3].map((days) => [days, domains.countExpiring(days)]))
-  registerGauges(metrics, {
-    domain_list_domains: [count, () => domains.state().domains ?? 0],
-    domain_list_age_seconds: [age, () => domains.ageMs / 1000],
-    domain_list_expiring: [expiring, byDays, 'days'],
   })
 }
 

@@ -24,10 +24,8 @@ const maxTextLength = 255
 
 function parseDomain(text: string): Domain | string {
   const name = toAscii(text.replace(/\.$/, ''))
-  if (name === undefined || name.length > 253 || !isHostname(name) || !name.includes('.')) {
-    return 'must be a domain name such as example.com'
-  }
-  if (/(?:^|\.)[0-9]+$/.test(name)) return 'must be a domain name, not an address'
+  if (name === undefined || name.length > 253 || !isHostname(name) || !/\.(?![0-9]+$)[^.]+$/.test(name))
+    return 'must be a domain name such as example.com, not an address'
   const registered = parse(name, { allowPrivateDomains: true }).domain
   if (registered === null) return 'is a public suffix: use a domain registered under it'
   if (registered !== name) return `is a subdomain: use ${registered}, and the rest as the name of a record`

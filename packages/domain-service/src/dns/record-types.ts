@@ -223,7 +223,7 @@ const types = new Map<string, RecordType>([
     {
       ...plain,
       validate(address) {
-        if ([...address].length > 2500) return 'must have at most 2500 characters'
+        if (address === '' || [...address].length > 2500) return 'must have 1 to 2500 characters'
         return hasControls(address) ? 'must not have control characters' : undefined
       },
       print: ({ address }) => quoteText(address),

@@ -125,13 +125,12 @@ export function faultsOf(input: RecordInput, domain: string): FieldFault[] {
   const rules = recordTypeOf(row.type)
   const [ttl, mxPref] = [Number(row.ttl), Number(row.mxPref)]
   const isKnown = isWritable(row)
-  const isMissing = isKnown && (row.address === '' || row.address === '.')
   const owner = row.name === '@' ? domain : `${name}.${domain}`
   const example = Number.isNaN(mxPref) ? ', as in 10 mx1.example.net' : ''
   const checks = [
     ['name', validateName(name, domain)],
     ['type', isKnown ? undefined : `must be one of ${recordTypes.join(', ')}`],
-    ['address', isMissing ? 'is required' : rules.validate(row.address, owner)],
+    ['address', rules.validate(row.address, owner)],
     ['ttl', ttl >= 60 && ttl <= 60_000 ? undefined : 'must be between 60 and 60000'],
     ['mx_pref', mxPref >= 0 && mxPref <= 65_535 ? undefined : `must be between 0 and 65535${example}`],
     ['name', rules.validateName?.(name)],

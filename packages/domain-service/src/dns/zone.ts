@@ -49,12 +49,9 @@ export const isDisjoint = (rows: Row[], others: Row[]) => subtract(rows, others)
 
 /** The rows that the registrar keeps: of those with one key and one spelling of the address, the first. */
 export function distinctRows(rows: Row[]): Row[] {
-  const byKey = Map.groupBy(rows, (row) => parseRow(row).key)
-  if (byKey.size === rows.length) return rows
-  const addressOf = (row: Row) => parseRow(row).record.address
-  return [...byKey.values()].flatMap((same) =>
-    same.filter((row, index) => same.findIndex((each) => addressOf(each) === addressOf(row)) === index),
-  )
+  const same = Map.groupBy(rows, (row) => `${parseRow(row).key} ${parseRow(row).record.address}`)
+  const distinct = [...same.values()].flatMap(([first]) => first ?? [])
+  return distinct.length === rows.length ? rows : distinct
 }
 
 /** Whether a row is one of those with which the registrar fills an empty zone. */

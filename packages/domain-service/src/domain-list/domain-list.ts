@@ -100,11 +100,6 @@ export class DomainList {
     }
   }
 
-  /** Milliseconds since the reading began; 0 before the first. */
-  get ageMs(): number {
-    return this.#snapshot ? this.#options.clock.now() - this.#snapshot.startedAt : 0
-  }
-
   /** How many domains expire within `days` from now, or have expired; 0 before the first reading. */
   countExpiring(days: number): number {
     const until = this.#options.clock.now() + days * 86_400_000

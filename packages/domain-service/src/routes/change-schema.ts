@@ -62,11 +62,8 @@ export const HistoryEntry = Change.extend({
   email_type_after: RecordedEmailType,
 }).meta({ id: 'HistoryEntry' })
 
-interface Reader {
-  caller: Rights
-  /** All records of the change; without them its summary is shown. */
-  zones?: ChangeZones | undefined
-}
+/** Without `zones`, the summary of the change is shown. */
+type Reader = { caller: Rights; zones?: ChangeZones | undefined }
 
 const instantOf = (milliseconds: number | null) =>
   milliseconds === null ? undefined : new Date(milliseconds).toISOString()

@@ -29,8 +29,6 @@ const EntryWithZones = HistoryEntry.extend({
 
 const AtEntry = AtDomain.extend({ id: ChangeId })
 
-const notFound = [domainNotFound(examples.domain), changeNotFound(7)]
-
 const reads = operations({
   shared: { access: 'viewer', tags },
   listHistory: {
@@ -45,7 +43,7 @@ const reads = operations({
     summary: 'Read one change with the whole zone before and after it',
     description: 'A restore writes one of these two zones.',
     params: AtEntry,
-    errors: notFound,
+    errors: [domainNotFound(examples.domain), changeNotFound(7)],
     ...answers(200, 'The change, and both zones', EntryWithZones),
   },
 })
@@ -57,7 +55,7 @@ const writes = operations({
     summary: 'Restore the zone as it was before a change',
     description:
       'With `to=after`: as the change left it. A write like any other: `dry_run=true` previews it, and the history records it.',
-    errors: [...examples.writeFailures, ...notFound],
+    errors: [...examples.writeFailures, changeNotFound(7)],
     querystring: z.strictObject({
       ...writeQuery,
       to: z
@@ -69,7 +67,7 @@ const writes = operations({
   revertChange: {
     summary: 'Undo one change and keep the later ones',
     description: '409 `revert_conflict` where a later change touched the same records.',
-    errors: [...examples.writeFailures, ...notFound, revertConflict('hello A 192.0.2.10 was changed or removed since')],
+    errors: [...examples.writeFailures, changeNotFound(7), revertConflict('hello A 192.0.2.10 was changed since')],
   },
 })
 

@@ -94,7 +94,7 @@ export const domainFailures = [
   errors.dnsNotManaged(domain),
 ]
 
-/** Failures of any write of a zone. */
+/** Failures of writes of a zone. */
 export const writeFailures = [
   ...domainFailures,
   errors.emailTypeConflict(
@@ -103,6 +103,8 @@ export const writeFailures = [
   errors.unsupportedRecords([{ ...record, name: '_sip._tcp', type: 'SRV' }]),
   errors.preconditionFailed(etag),
   errors.tooManyRecords(),
+  errors.recordNotFound(record.id),
+  errors.recordExists(record),
   errors.recordConflict(record, { ...record, id: '5f0c1a526c3e', type: 'CNAME' }, 'a CNAME is alone at its name'),
   errors.writeNotConfirmed('The change was sent, but the zone could not be read back: read it before you try again'),
   errors.tooManyChanges('You have 1000 queued changes'),
@@ -111,6 +113,3 @@ export const writeFailures = [
   errors.insufficientStorage(undefined),
   errors.idempotencyKeyReused(),
 ]
-
-/** Failures of a patch. */
-export const patchFailures = [...writeFailures, errors.recordNotFound(record.id), errors.recordExists(record)]

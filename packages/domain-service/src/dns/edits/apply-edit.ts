@@ -213,9 +213,8 @@ function revertedEmailType(zone: Zone, edit: RevertEdit, rows: Row[]): string {
 }
 
 function demandUnchanged(rows: Row[], { rows: live }: Zone) {
-  const [first, ...more] = subtract(rows, live)
+  const [first] = subtract(rows, live)
   if (!first) return
   const { name, type, address } = parseRow(first).record
-  const others = more.length > 0 ? ` (and ${more.length} more)` : ''
-  throw revertConflict(`${name} ${type} ${address} was changed or removed since${others}`)
+  throw revertConflict(`${name} ${type} ${address} was changed or removed since`)
 }

@@ -6,7 +6,6 @@ import {
   type RecordKey,
   type RecordPatch,
   type Row,
-  toRow,
   validateName,
 } from '../record.ts'
 import type { Zone } from '../zone.ts'
@@ -80,32 +79,23 @@ export interface EnsureEdit {
  */
 export function namedRrsets(zone: Zone, edit: ZoneEdit): NamedRrset[] {
   const { domain } = zone
-  const { records = [], remove = [], update = [] } = namedBy(edit)
+  // Each of these lists is of one kind of edit.
+  const { remove = [], update = [], add = [], records = [], present = [], absent = [] } = edit as Lists
   const live = new Map(zone.rows.map((row) => parseRow(row).record).map((record) => [record.id, record]))
   const old = [...remove, ...update.map(({ id }) => id)].flatMap((id) => live.get(id) ?? [])
   const renamed = update.flatMap(({ id, patch }) => {
     const type = live.get(id)?.type
-    return type && patch.name !== undefined ? { name: ownerOf(patch.name), type } : []
+    return type && patch.name !== undefined ? { name: patch.name, type } : []
   })
-  const wanted = [...records.map(toRow), ...renamed]
-  return [...old, ...wanted.filter(({ name }) => validateName(name, domain) === undefined)].map(({ name, type }) => ({
-    name,
-    type,
-  }))
+  const own = edit.kind === 'setRrset' ? [edit] : []
+  const named = [...add, ...records, ...present, ...absent, ...renamed, ...own]
+  const wanted = named.map(({ name, type }) => ({ name: ownerOf(name) || '@', type: type.toUpperCase() }))
+  return [
+    ...old.map(({ name, type }) => ({ name, type })),
+    ...wanted.filter(({ name }) => validateName(name, domain) === undefined),
+  ]
 }
 
-function namedBy(edit: ZoneEdit): Pick<BatchEdit, 'remove' | 'update'> & { records?: RecordKey[] } {
-  switch (edit.kind) {
-    case 'batch':
-      return { ...edit, records: edit.add ?? [] }
-    case 'setRrset':
-      return { records: [{ ...edit, address: '' }] }
-    case 'ensure':
-      return { records: [...edit.present, ...edit.absent] }
-    case 'replace':
-      return { records: edit.records }
-    case 'restore':
-    case 'revert':
-      return {}
-  }
-}
+type Lists = Partial<
+  Pick<BatchEdit, 'remove' | 'update' | 'add'> & Pick<ReplaceEdit, 'records'> & Pick<EnsureEdit, 'present' | 'absent'>
+>

@@ -170,11 +170,8 @@ const units: Record<string, number> = { W: 604_800, D: 86_400, H: 3_600, M: 60, 
 function parseTtl(text: string): number | undefined {
   const upper = text.toUpperCase()
   if (!/^(?:[0-9]{1,10}|(?:[0-9]{1,10}[WDHMS])+)$/.test(upper)) return undefined
-  const parts = upper.match(/[0-9]+[WDHMS]?/g) ?? []
-  const seconds = parts.reduce((sum, part) => {
-    const unit = units[part.at(-1) ?? ''] ?? 1
-    return sum + Number.parseInt(part, 10) * unit
-  }, 0)
+  const parts = [...upper.matchAll(/([0-9]+)([WDHMS]?)/g)]
+  const seconds = parts.reduce((sum, [, digits, unit = '']) => sum + Number(digits) * (units[unit] ?? 1), 0)
   return seconds < 2 ** 31 ? seconds : undefined
 }
 

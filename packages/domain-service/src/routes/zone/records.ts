@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { recordTypes } from '../../dns/record-types.ts'
 import { changesOf, toRecords } from '../../dns/zone.ts'
-import { recordExists, recordNotFound } from '../../errors.ts'
+import { recordNotFound } from '../../errors.ts'
 import type { Dependencies } from '../../storage.ts'
 import * as examples from '../openapi-examples.ts'
 import { EmailType, patchFields, type RequestOf, recordFields, takingRecords } from './record-input.ts'
@@ -43,7 +43,6 @@ const routes = operations({
     params: AtDomain.extend({
       record: z.string().meta({ description: 'its type, in any case', enum: [...recordTypes], examples: ['A'] }),
     }),
-    errors: [...examples.writeFailures, recordExists(examples.record)],
     responses: {
       201: { description: 'The added record', headers: { location, ...examples.zoneTag }, body: AddedAnswer },
       202: accepted,
@@ -57,7 +56,6 @@ const routes = operations({
     description:
       'A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref: Location has the new one.',
     params: AtRecord,
-    errors: examples.patchFailures,
     responses: {
       200: {
         description: 'The record as it now is',
@@ -79,7 +77,6 @@ const routes = operations({
     summary: 'Remove one record',
     description: 'All other records stay as they are. Preview it with `dry_run=true`.',
     params: AtRecord,
-    errors: [...examples.writeFailures, recordNotFound(examples.record.id)],
   },
 })
 

@@ -84,10 +84,7 @@ const described = new WeakMap<Zone, z.infer<typeof ZoneAnswer>>()
  * A serializer for answers that are the same object each time: the JSON of a cached zone is made once. It checks no
  * schema: the type of the handler does.
  */
-export const serializeOnce = () => (answer: unknown) =>
-  typeof answer === 'object' && answer !== null
-    ? serialized.getOrInsertComputed(answer, JSON.stringify)
-    : JSON.stringify(answer)
+export const serializeOnce = () => (answer: unknown) => serialized.getOrInsertComputed(Object(answer), JSON.stringify)
 
 const serialized = new WeakMap<object, string>()
 

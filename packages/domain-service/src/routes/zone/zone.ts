@@ -11,7 +11,7 @@ import { z } from 'zod'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { parseZoneFile, printZoneFile } from '../../dns/zone-file/zone-file.ts'
 import type { Dependencies } from '../../storage.ts'
-import { patchFailures, record } from '../openapi-examples.ts'
+import { record } from '../openapi-examples.ts'
 import { EmailType, patchFields, Records, type RequestOf, takingRecords, text } from './record-input.ts'
 import { AtDomain, readAnswers, reading, readZone, writeZone, writing, zoneAnswers } from './zone-request.ts'
 import { describeWrite, describeZone, serializeOnce, ZoneAnswer } from './zone-schema.ts'
@@ -70,7 +70,6 @@ const routes = operations({
     summary: 'Remove, change and add records at once',
     description:
       'One write with all of it, or nothing. The records that are not named stay. Faults have pointers such as `/update/2/ttl`.',
-    errors: patchFailures,
     body: ZonePatch,
   },
   putZoneFile: {
