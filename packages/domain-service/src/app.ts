@@ -35,7 +35,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       alarmingCodes: ['write_not_confirmed', 'registrar_auth'],
       health: () => ({
         checks: {
-          database: checkDatabase(ledger, registrar),
+          database: checkDatabase(ledger),
           registrar: checkRegistrar(registrar, config.account.registrar),
           ...parts.auth.checks(),
         },
@@ -61,9 +61,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
 }
 
 // Without the database writes are refused and calls are counted in memory only, while reads go on.
-const checkDatabase = (ledger: Ledger, registrar: RegistrarClient) => ({
-  status: ledger.isWritable() && registrar.quota.budget.isStored ? ('ok' as const) : ('unavailable' as const),
-})
+const checkDatabase = (ledger: Ledger) => ({ status: ledger.isWritable() ? ('ok' as const) : ('unavailable' as const) })
 
 // From the last calls: the registrar is not called.
 function checkRegistrar(registrar: RegistrarClient, name: string) {

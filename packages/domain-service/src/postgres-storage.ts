@@ -39,7 +39,7 @@ export async function openPostgresStorage(
 ): Promise<Storage> {
   const postgres = await openPostgres(database, log)
   const replica = randomUUID()
-  const budget = await SharedBudget.open(postgres, { account: accountName(config), replica })
+  const budget = new SharedBudget(postgres, { account: accountName(config), replica })
   const leases = new Leases({
     sql: postgres,
     holder: replica,

@@ -109,7 +109,7 @@ export async function openEmbeddedStorage({ config, log, clock }: Surroundings):
   opened.defer(await openDataDir(dataDir))
   const database = opened.use(new SqliteSql({ file: join(dataDir, databaseName), migrations, now: clock.now }))
   const onFailure = (error: unknown) => log.error({ err: error }, 'registrar calls not stored; counting in memory')
-  const budget = await LocalBudget.open(database.unsynced, { account: accountName(config), clock, onFailure })
+  const budget = new LocalBudget(database.unsynced, { account: accountName(config), clock, onFailure })
   opened.defer(() => budget.settle())
   await new GivenZones(database.unsynced)
     .forgetWrites()

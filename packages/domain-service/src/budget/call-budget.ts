@@ -29,8 +29,6 @@ export interface BudgetShare {
 export interface CallBudget {
   /** Other processes take from it, too. */
   readonly isShared: boolean
-  /** False while the storage fails. */
-  readonly isStored: boolean
   /** The state outside a turn, with the calls after `since`: other processes may change it at any time. */
   read(since: number): Promise<BudgetState>
   /**

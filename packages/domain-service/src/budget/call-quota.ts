@@ -1,7 +1,7 @@
 import { type Clock, databaseProblem, systemClock, type Timer } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { registrarBusy, registrarUnavailable } from '../errors.ts'
-import { type BudgetState, type CallBudget, holdMs } from './call-budget.ts'
+import type { BudgetState, CallBudget } from './call-budget.ts'
 import {
   type CallLimit,
   type CallSlot,
@@ -25,8 +25,6 @@ interface Options {
 
 /** How long after its Retry-After the place and the slots of an absent caller are kept. */
 const graceMs = 10_000
-/** Maximum places in the queue that are kept for absent callers; beyond it the first to expire is given up. */
-const maxPlaces = 500
 // Shared budget: waiting calls retry, since other processes free slots; `state` is at most `refreshMs` old.
 const retryMs = 250
 const refreshMs = 1_000
@@ -48,8 +46,6 @@ export class CallQuota {
   /** The next turn of each caller, unless the virtual time has reached it. */
   readonly #turns = new Map<string, number>()
   readonly #held = new Set<Reservation>()
-  /** By the monotonic clock; afterwards other processes may have taken the held slots. */
-  #heldUntil = Infinity
   windows: CallWindows
   /** The last call that `windows` counts. */
   #lastId = 0
@@ -92,8 +88,7 @@ export class CallQuota {
    * further call of a batch goes before everything else.
    */
   take(slot: CallSlot): Promise<void> {
-    const isHeld = typeof slot === 'object' && this.#held.has(slot)
-    const held = isHeld && performance.now() < this.#heldUntil ? slot : undefined
+    const held = typeof slot === 'object' && this.#held.has(slot) ? slot : undefined
     const priority = typeof slot === 'string' ? slot : 'follow-up'
     // A held slot waits only while the registrar wants no calls at all.
     const slots = held ? 0 : 1
@@ -179,7 +174,7 @@ export class CallQuota {
       this.#retry?.cancel()
       const size = this.#waiting.length + this.#held.size
       if (size + this.#pauseMs > 0 || this.#isPublished) await this.#takeTurn()
-      else await this.#refresh().catch(() => undefined) // The probe reports it.
+      else if (this.budget.isShared) await this.#refresh().catch(() => undefined) // The probe reports it.
     }
     this.#isRunning = false
   }
@@ -189,7 +184,6 @@ export class CallQuota {
     this.#pauseMs = 0
     let granted: Reservation[] = []
     let wakeAt = Infinity
-    const heldUntil = performance.now() + holdMs
     try {
       const last = await this.budget.turn(this.#lastId, pauseMs, (state) => {
         this.#adopt(state)
@@ -199,7 +193,6 @@ export class CallQuota {
         return { calls, held: this.#held, waiting: this.#waiting }
       })
       this.#lastId = last ?? this.#lastId
-      if (this.budget.isShared) this.#heldUntil = heldUntil
       for (const { client } of granted) client.resolve()
     } catch (error) {
       const cause = new DatabaseUnavailableError(error)
@@ -249,15 +242,7 @@ export class CallQuota {
       ahead.add(call)
     }
     this.#waiting = waiting
-    if (waiting.length > maxPlaces) this.#giveUpPlaces()
     return { granted, wakeAt }
-  }
-
-  #giveUpPlaces() {
-    const places = this.#waiting.filter(({ absentUntil }) => absentUntil !== undefined)
-    places.sort((one, other) => (one.absentUntil ?? 0) - (other.absentUntil ?? 0))
-    const givenUp = new Set(places.slice(0, -maxPlaces))
-    this.#waiting = this.#waiting.filter((each) => !givenUp.has(each))
   }
 
   /** Takes the slots of a call, in the turn in which they were found free: holds them, or counts one as a call. */

@@ -20,53 +20,42 @@ export class LocalBudget implements CallBudget {
   readonly isShared = false
   readonly #sql: Sql
   readonly #options: Options
-  /** Calls of earlier processes that `read` has not returned yet, oldest first. */
-  #earlier: BudgetState['calls']
   #blockedUntil = 0
   #unstored: StoredCall[] = []
   #isFailing = false
   #stored = Promise.resolve()
 
-  private constructor(database: Sql, options: Options, earlier: BudgetState['calls']) {
+  constructor(database: Sql, options: Options) {
     this.#sql = database
     this.#options = options
-    this.#earlier = earlier
   }
 
-  static async open(database: Sql, options: Options): Promise<LocalBudget> {
-    const now = options.clock.now()
-    const made = await database.all<BudgetState['calls'][number]>(
-      sql`select id, at, priority from ${calls} where account = ${options.account} order by at`,
+  /** With the calls of earlier processes. */
+  async read(): Promise<BudgetState> {
+    const state = this.#state()
+    const made = await this.#sql.all<BudgetState['calls'][number]>(
+      sql`select id, at, priority from ${calls} where account = ${this.#options.account} order by at`,
     )
     // A clock that was set back must not block for ever.
-    const earlier = made.map((call) => ({ ...call, at: Math.min(call.at, now) }))
-    return new LocalBudget(database, options, earlier)
-  }
-
-  // While the storage fails, each use of this getter retries it.
-  get isStored(): boolean {
-    if (this.#isFailing) this.#stored = this.#stored.then(() => this.#store())
-    return !this.#isFailing
-  }
-
-  async read(): Promise<BudgetState> {
-    const now = this.#options.clock.now()
-    const calls = this.#earlier.splice(0)
-    return { now, blockedUntil: this.#blockedUntil, calls, holds: [], waiters: [] }
+    return { ...state, calls: made.map((call) => ({ ...call, at: Math.min(call.at, state.now) })) }
   }
 
   async turn(_: number, pauseMs: number, take: (state: BudgetState) => BudgetShare) {
     const at = this.#options.clock.now()
     if (pauseMs > 0) this.#blockedUntil = Math.max(this.#blockedUntil, at + pauseMs)
-    const made = take(await this.read()).calls.map((priority) => ({ at, priority }))
+    const made = take(this.#state()).calls.map((priority) => ({ at, priority }))
     this.#unstored = [...this.#unstored, ...made].filter((call) => call.at > at - keepMs)
     this.#stored = this.#stored.then(() => this.#store())
     return undefined
   }
 
-  /** Resolves when the counted calls are stored, or storing them has failed. */
+  #state(): BudgetState {
+    return { now: this.#options.clock.now(), blockedUntil: this.#blockedUntil, calls: [], holds: [], waiters: [] }
+  }
+
+  /** Resolves when the counted calls are stored, or storing them has failed again. */
   settle(): Promise<void> {
-    return this.#stored
+    return this.#stored.then(() => this.#store())
   }
 
   // In the background: a call that cannot be stored must not fail a read.

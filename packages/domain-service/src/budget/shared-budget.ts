@@ -13,25 +13,17 @@ const waiters = name('call_waiters')
 /** The budget of all replicas, in the database. A turn locks it, so that processes take from it one after another. */
 export class SharedBudget implements CallBudget {
   readonly isShared = true
-  /** Health asks the database itself. */
-  readonly isStored = true
   readonly #sql: Postgres
   readonly #account: string
   readonly #replica: string
   /** A process has one hold for each priority. */
   readonly #holdIds: string[]
 
-  private constructor(database: Postgres, { account, replica }: Process) {
+  constructor(database: Postgres, { account, replica }: { account: string; replica: string }) {
     this.#sql = database
     this.#account = account
     this.#replica = replica
     this.#holdIds = priorities.map((priority) => this.#idOf(priority))
-  }
-
-  /** Creates the budget of an account that has none. */
-  static async open(database: Postgres, process: Process): Promise<SharedBudget> {
-    await database.run(sql`insert into ${budgets} (account) values (${process.account}) on conflict do nothing`)
-    return new SharedBudget(database, process)
   }
 
   read(since: number): Promise<BudgetState> {
@@ -41,8 +33,9 @@ export class SharedBudget implements CallBudget {
   turn(since: number, pauseMs: number, take: (state: BudgetState) => BudgetShare) {
     return this.#sql.transaction(async (transaction) => {
       // Also locks the budget's row until the transaction ends.
-      await transaction.run(sql`update ${budgets} set blocked_until = greatest(blocked_until,
-        case when ${pauseMs} > 0 then ${now} + ${pauseMs} else 0 end) where account = ${this.#account}`)
+      await transaction.run(sql`insert into ${budgets} as known (account, blocked_until)
+        values (${this.#account}, case when ${pauseMs} > 0 then ${now} + ${pauseMs} else 0 end)
+        on conflict (account) do update set blocked_until = greatest(known.blocked_until, excluded.blocked_until)`)
       const state = await this.#read(transaction, since)
       const share = take(state)
       await this.#publish(transaction, share)
@@ -52,18 +45,17 @@ export class SharedBudget implements CallBudget {
 
   // One statement, since every turn of every replica waits for it.
   async #read(database: SqlTransaction, since: number) {
+    const ofAccount = sql`account = ${this.#account}`
     const row = await database.get<{ state: BudgetState }>(sql`select json_build_object(
         'now', ${now},
-        'blockedUntil', blocked_until,
+        'blockedUntil', coalesce((select blocked_until from ${budgets} where ${ofAccount}), 0),
         'calls', coalesce((select json_agg(json_build_object('id', id, 'at', at, 'priority', priority) order by id)
-          from ${calls} where calls.account = budgets.account and id > ${since} and at > ${now} - ${keepMs}), '[]'),
+          from ${calls} where ${ofAccount} and id > ${since} and at > ${now} - ${keepMs}), '[]'),
         'holds', coalesce((select json_agg(json_build_object('priority', priority, 'slots', slots))
-          from ${holds} where call_holds.account = budgets.account and id not in (${list(this.#holdIds)})
-            and until > ${leaseNow}), '[]'),
+          from ${holds} where ${ofAccount} and id not in (${list(this.#holdIds)}) and until > ${leaseNow}), '[]'),
         'waiters', coalesce((select json_agg(json_build_object('priority', priority, 'slots', calls))
-          from ${waiters} where call_waiters.account = budgets.account and replica <> ${this.#replica}
-            and priority in (${list(priorities)}) and until > ${leaseNow}), '[]')
-      ) as state from ${budgets} where account = ${this.#account}`)
+          from ${waiters} where ${ofAccount} and replica <> ${this.#replica}
+            and priority in (${list(priorities)}) and until > ${leaseNow}), '[]')) as state`)
     if (!row) throw new Error('no budget')
     return row.state
   }
@@ -96,9 +88,4 @@ export class SharedBudget implements CallBudget {
       values ${join(made.map((priority) => sql`(${this.#account}, ${now}, ${priority})`))} returning id`)
     return Math.max(...rows.map(({ id }) => id))
   }
-}
-
-interface Process {
-  account: string
-  replica: string
 }

@@ -110,14 +110,6 @@ export interface SendIntent {
   repairs: number[]
 }
 
-/** A send whose intent is recorded. Its id is 0 if nothing was, since changes are not queued any more: those `gone`. */
-export interface StartedSend {
-  id: number
-  domain: string
-  changeIds: number[]
-  gone: Set<number>
-}
-
 /** How a change ended, or that it is queued again. */
 export interface ChangeOutcome {
   id: number

@@ -17,7 +17,6 @@ import {
   isDatabaseAway,
   type SendIntent,
   type SendOutcome,
-  type StartedSend,
 } from './change.ts'
 import { ChangeHistory, isOpen, type OpenSend } from './change-history.ts'
 import { cancelAll, endChanges, findByKey, insertChange, notify, storeEffects } from './changes.ts'
@@ -90,8 +89,10 @@ export class Ledger extends ChangeHistory {
     return accepted
   }
 
-  findByKey(request: ChangeRequest): Promise<number | undefined> {
-    return findByKey(this.sql, request)
+  /** The change that the same request has made before. @throws 422 `idempotency_key_reused` */
+  async findByKey(request: ChangeRequest): Promise<StoredChange | undefined> {
+    const id = await findByKey(this.sql, request)
+    return id === undefined ? undefined : readChange(this.sql, id)
   }
 
   /** As `accept`, for a waiting client: not among `queued`, and cancelled when its process ends before it is sent. */
@@ -135,11 +136,11 @@ export class Ledger extends ChangeHistory {
 
   /**
    * Records the intent of one setHosts and of its changes, unless some of these are not queued any more, or their client
-   * does not wait any more: then nothing is recorded, and the others are locked. None is `gone` if its client has just come
-   * back. Nothing may be sent where this fails or its outcome is unknown.
+   * does not wait any more: then nothing is recorded, `id` is 0, and the others are locked. None is `gone` if its client has
+   * just come back. Nothing may be sent where this fails or its outcome is unknown.
    * @throws 503 `unavailable`, or 507 `insufficient_storage` on a full disk.
    */
-  async startSend(send: SendIntent): Promise<StartedSend> {
+  async startSend(send: SendIntent) {
     const { domain } = send.base
     try {
       return await this.sql.transaction(async (transaction) => {

@@ -148,13 +148,13 @@ export function registerChangeRoutes(app: App, parts: Dependencies) {
 }
 
 /** POST /api/changes/{id}/approve and …/reject */
-function registerApprovalRoutes(app: App, { ledger, zones: { approvals } }: Dependencies) {
+function registerApprovalRoutes(app: App, { ledger, zones: writer }: Dependencies) {
   // A token is refused by the handler, whatever it is limited to.
   app.post(`${path}/:id/approve`, routes.approveChange, async ({ caller, log, params }, reply) => {
     const { id, domain: name } = await findProposed(ledger, params.id, caller)
     const domain = readDomain(name)
     if (typeof domain === 'string') throw new Error(`change ${id} has no valid domain`)
-    const { change, zones } = await approvals.approve(domain, id, caller.username)
+    const { change, zones } = await writer.approve(domain, id, caller.username)
     log.info({ change: id, domain: name, by: change.by }, 'change approved')
     setRetryAfter(reply, change)
     reply.header('location', `/api/changes/${id}`)
@@ -162,7 +162,8 @@ function registerApprovalRoutes(app: App, { ledger, zones: { approvals } }: Depe
   })
   app.post(`${path}/:id/reject`, routes.rejectChange, async ({ body, caller, log, params }) => {
     const { id, domain } = await findProposed(ledger, params.id, caller)
-    const { change, zones } = await approvals.reject(id, body?.reason)
+    const zones = await ledger.zonesOf(id)
+    const change = await ledger.proposals.reject(id, body?.reason)
     log.info({ change: id, domain, by: change.by }, 'change rejected')
     return describeChange(change, { caller, zones })
   })

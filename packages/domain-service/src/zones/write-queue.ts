@@ -4,7 +4,6 @@ import { HttpError, type Timer } from '@domains-and-files/http'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import { applyEdit } from '../dns/edits/apply-edit.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
-import type { Zone } from '../dns/zone.ts'
 import { serviceStopping, tooManyWaiting } from '../errors.ts'
 import type { ChangeRequest, StoredChange } from '../ledger/ledger.ts'
 import type { WriteResult } from './batch/evaluate-write.ts'
@@ -64,25 +63,27 @@ export class WriteQueue {
 
   /**
    * Accepts an asynchronous change; resolves once it is stored.
-   * @throws {HttpError} validation_failed for a faulty list or RRset, unless the faulty records are already in the zone.
+   * @throws {HttpError} validation_failed for a faulty list or RRset, unless the faulty records are known to be in the zone.
    */
   async add(domain: Domain, request: ChangeRequest): Promise<StoredChange> {
     const { ledger } = this.#options
-    await this.#demandValid(domain, request)
+    const faults = await this.#findFaults(domain, request.edit)
+    if (faults && !(await ledger.findByKey(request))) throw faults
     const { change } = await ledger.accept(request)
     this.#startIn(debounceMs)
     return change
   }
 
-  // Only a new, faulty request costs a read. If that fails, the change is queued, and its outcome reports the faults.
-  async #demandValid(domain: Domain, request: ChangeRequest) {
-    const { readCurrent, ledger } = this.#options
-    const empty = { domain: domain.name, usesRegistrarDns: true, emailType: undefined, rows: [] }
-    if (!findFaults(empty, request.edit)) return
-    if ((await ledger.findByKey(request)) !== undefined) return
-    const live = await readCurrent(domain).catch(() => undefined)
-    const faults = live && findFaults(live, request.edit)
-    if (faults) throw faults
+  async #findFaults({ name: domain }: Domain, edit: ZoneEdit): Promise<HttpError | undefined> {
+    if (edit.kind !== 'replace' && edit.kind !== 'setRrset') return undefined
+    const empty = { domain, usesRegistrarDns: true, emailType: undefined, rows: [] }
+    const known = await this.#options.ledger.knownZones.find(domain)
+    try {
+      applyEdit(known ?? empty, edit)
+    } catch (error) {
+      if (error instanceof HttpError && error.code === 'validation_failed') return error
+    }
+    return undefined
   }
 
   /** Ends the pause of a queued change after a failed attempt. */
@@ -171,16 +172,6 @@ export class WriteQueue {
     const onIdle = () => void this.#domains.delete(domain.name)
     return this.#domains.getOrInsertComputed(domain.name, () => new DomainWrites(domain, { ...this.#options, onIdle }))
   }
-}
-
-function findFaults(zone: Zone, edit: ZoneEdit): HttpError | undefined {
-  if (edit.kind !== 'replace' && edit.kind !== 'setRrset') return undefined
-  try {
-    applyEdit(zone, edit)
-  } catch (error) {
-    if (error instanceof HttpError && error.code === 'validation_failed') return error
-  }
-  return undefined
 }
 
 type RequestedChange = Pick<ChangeRequest, 'domain' | 'edit' | 'ifMatch' | 'ifNoneMatch' | 'force' | 'requestId'> & {

@@ -1,5 +1,6 @@
 import { posix } from 'node:path'
 import type { Timer } from '@domains-and-files/http'
+import { BackgroundTask } from '@domains-and-files/persistence'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { ZoneDependencies } from './zone-dependencies.ts'
 
@@ -8,69 +9,29 @@ interface CheckOptions extends ZoneDependencies {
 }
 
 // In call timeouts: most servers give up a request after one or two minutes; the last check is for slower ones.
-const checkAfter = [2, 8, 24]
+const checkAfter = [0, 2, 8, 24]
 
 /**
  * Reads zones in the background whose sends have no final outcome, or may be overwritten by a late write: some times after
  * the last send of the domain, and those that ended processes left also at once. The ledger knows them.
  */
-export class ZoneChecks {
-  readonly #options: CheckOptions
-  /** When domains with such sends were checked last; undefined before the first run of the process that checks. */
-  #checkedAt: Map<string, number> | undefined
-  #timer: Timer | undefined
-  #isClosed = false
-
-  constructor(options: CheckOptions) {
-    this.#options = options
-  }
-
-  /** Does nothing where it has been started before. */
-  async start(): Promise<void> {
-    if (!this.#timer) await this.#run()
-  }
-
-  close() {
-    this.#isClosed = true
-    this.#timer?.cancel()
-  }
-
-  async #run(): Promise<void> {
-    const { ledger, clock, log, timeoutMs, isActive, queue } = this.#options
-    this.#timer = clock.setTimer(() => void this.#run(), timeoutMs)
-    if (!isActive()) {
-      this.#checkedAt = undefined
-      return
-    }
-    try {
-      const unsettled = await ledger.unsettledDomains()
-      const known = this.#checkedAt
-      const checked = new Map<string, number>()
-      this.#checkedAt = checked
-      for (const { name, sentAt, now } of unsettled) {
-        const checkedAt = known?.get(name) ?? -Infinity
-        const times = checkAfter.map((factor) => sentAt + factor * timeoutMs)
-        const isDue = !known || times.some((at) => checkedAt < at && at <= now)
-        const domain = readDomain(name)
-        checked.set(name, checkedAt)
-        if (!isDue || typeof domain === 'string' || queue.isBusy(domain)) continue
-        checked.set(name, now)
-        void this.#check(domain)
-      }
-    } catch (error) {
-      log.warn({ err: error }, 'unsettled zones not found')
+export function checkZones({ ledger, clock, log, timeoutMs, isActive, queue }: CheckOptions): BackgroundTask {
+  const checkedAt = new Map<string, number>()
+  const run = async () => {
+    for (const { name, sentAt, now } of isActive() ? await ledger.unsettledDomains() : []) {
+      const last = checkedAt.get(name) ?? -Infinity
+      const times = checkAfter.map((factor) => sentAt + factor * timeoutMs)
+      const isDue = times.some((at) => last < at && at <= now)
+      const domain = readDomain(name)
+      if (!isDue || typeof domain === 'string' || queue.isBusy(domain)) continue
+      checkedAt.set(name, now)
+      queue.check(domain).catch((error: unknown) => {
+        log.warn({ err: error, domain: name }, 'zone not checked, checking again')
+        checkedAt.delete(name)
+      })
     }
   }
-
-  async #check(domain: Domain): Promise<void> {
-    const { queue, log } = this.#options
-    try {
-      if (!this.#isClosed) await queue.check(domain)
-    } catch (error) {
-      log.warn({ err: error, domain: domain.name }, 'zone not checked, checking again')
-      this.#checkedAt?.delete(domain.name)
-    }
-  }
+  return new BackgroundTask({ run, clock, onError: (error) => log.warn({ err: error }, 'unsettled zones not found') })
 }
 
 interface SweepOptions extends Pick<ZoneDependencies, 'ledger' | 'registrar' | 'isActive' | 'clock' | 'log'> {

@@ -1,15 +1,16 @@
 import { HttpError } from '@domains-and-files/http'
+import type { BackgroundTask } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
 import { parseRow, type Row } from '../dns/record.ts'
-import type { Zone } from '../dns/zone.ts'
-import type { ChangeRequest } from '../ledger/ledger.ts'
+import { changesOf, isSameDelta, type Zone } from '../dns/zone.ts'
+import { changeOutdated } from '../errors.ts'
+import type { ChangeRequest, ChangeZones } from '../ledger/ledger.ts'
 import { type Cached, ResponseCache } from '../registrar/client.ts'
-import { Approvals } from './approvals.ts'
 import { readCurrent } from './batch/current-zone.ts'
-import { evaluateWrite, type WriteResult } from './batch/evaluate-write.ts'
+import { evaluateProposal, evaluateWrite, type WriteResult } from './batch/evaluate-write.ts'
 import { WriteQueue } from './write-queue.ts'
 import type { ZoneDependencies } from './zone-dependencies.ts'
-import { type RecordPattern, ZoneChecks } from './zone-watch.ts'
+import { checkZones, type RecordPattern } from './zone-watch.ts'
 
 interface Options extends Omit<ZoneDependencies, 'cache' | 'counts' | 'readCurrent'> {
   cacheTtlMs: number
@@ -22,8 +23,7 @@ export class ZoneWriter {
   readonly #options: Options
   readonly #cache: ResponseCache<Zone>
   readonly queue: WriteQueue
-  readonly #checks: ZoneChecks
-  readonly approvals: Approvals
+  readonly #checks: BackgroundTask
   /** Resolves when all zones that were read are compared with the known ones. */
   #comparing = Promise.resolve()
   readonly found = { lateWrites: 0, outsideChanges: 0 }
@@ -40,8 +40,7 @@ export class ZoneWriter {
     const readCurrent = (domain: Domain) => this.#readCurrent(domain)
     const dependencies = { ...options, cache: this.#cache, counts: this.found, readCurrent }
     this.queue = new WriteQueue(dependencies)
-    this.#checks = new ZoneChecks({ ...dependencies, queue: this.queue })
-    this.approvals = new Approvals({ ...dependencies, onQueued: () => this.queue.startQueued() })
+    this.#checks = checkZones({ ...dependencies, queue: this.queue })
   }
 
   /**
@@ -51,7 +50,7 @@ export class ZoneWriter {
   async start(): Promise<void> {
     const { ledger, log } = this.#options
     await ledger.recover().catch((err) => log.error({ err }, 'interrupted changes not recovered'))
-    await this.#checks.start()
+    await this.#checks.start(this.#options.timeoutMs)
     this.queue.startQueued()
   }
 
@@ -102,6 +101,39 @@ export class ZoneWriter {
     return { ...effect, zone: effect.after, verified: true }
   }
 
+  /** Evaluates a change and stores it as a proposal, for another person to approve; sends nothing. */
+  async propose(domain: Domain, request: ChangeRequest) {
+    const { ledger } = this.#options
+    const known = await ledger.findByKey(request)
+    if (known) return { change: known, zones: await ledger.zonesOf(known.id) }
+    const effect = evaluateWrite(request, await this.#readCurrent(domain))
+    // Preconditions are checked now: what else changes in the zone until the approval does not matter.
+    const stored = { ...request, ifMatch: undefined, ifNoneMatch: undefined }
+    const { change, isNew } = await ledger.accept(stored, effect)
+    // Not read from the ledger: the change is stored, so a failing database must not turn it into an error.
+    return { change, zones: isNew ? effect : await ledger.zonesOf(change.id) }
+  }
+
+  /**
+   * Queues a proposed change, if it still does what was proposed.
+   * @throws 409 `change_outdated` with both diffs, and the change shows the new one; 409 `change_closed`.
+   */
+  async approve(domain: Domain, id: number, by: string) {
+    const { ledger } = this.#options
+    const request = await ledger.proposals.read(id)
+    const zones = await ledger.zonesOf(id)
+    if (!zones) throw new Error(`proposal ${id} has no zones`)
+    const { effect, reason } = evaluateProposal(request, await this.#readCurrent(domain))
+    const { added, removed, emailType } = effect
+    const approved = { added, removed, emailType }
+    const isSame = reason === undefined && isSameDelta(approved, zones)
+    const approval = isSame ? { by, request: { ...request, approved } } : undefined
+    const change = await ledger.proposals.update(id, effect, approval)
+    if (!isSame) throw changeOutdated(reason, { proposed: describeEffect(zones), changes: describeEffect(effect) })
+    this.queue.startQueued()
+    return { change, zones: effect }
+  }
+
   /** The zone as a write would find it now. */
   async #readCurrent(domain: Domain): Promise<Zone> {
     const { registrar, ledger, clock } = this.#options
@@ -128,10 +160,15 @@ export class ZoneWriter {
 
   /** Resolves when no batch runs any more. Asynchronous changes stay in the ledger. */
   async settle(): Promise<void> {
-    this.#checks.close()
+    await this.#checks.close()
     await this.queue.close()
     await this.#comparing
   }
 }
 
 const ignore = () => undefined
+
+const describeEffect = (effect: ChangeZones) => ({
+  ...changesOf(effect),
+  ...(effect.emailType === undefined ? {} : { email_type: effect.emailType }),
+})

@@ -10,7 +10,7 @@ import { openEmbedded } from '../support/ledger.ts'
 async function openQuota() {
   const clock = new FakeClock()
   const options = { account: 'account', clock, onFailure: () => undefined }
-  const budget = await LocalBudget.open(openEmbedded(clock.now), options)
+  const budget = new LocalBudget(openEmbedded(clock.now), options)
   const limits = parseRate('20/minute,700/hour,8000/day') ?? []
   return { clock, quota: await CallQuota.open({ limits, budget, clock }) }
 }
@@ -106,14 +106,4 @@ test('the slots of a caller who does not come back serve others ten seconds late
   await clock.advance(1)
 
   expect(quota.windows.state(quota.now())[0]?.left).toBe(20)
-})
-
-test('at most 500 places in the queue are kept for callers who were refused', async () => {
-  const { quota } = await openQuota()
-  for (let n = 0; n < 6; n++) await write(quota, 'first')
-
-  const writes = Array.from({ length: 510 }, (_, n) => refusalOf(write(quota, `caller ${n}`)))
-
-  expect((await Promise.all(writes)).every((retryAfter) => retryAfter)).toBe(true)
-  expect(quota.waiting).toBe(500)
 })

@@ -13,7 +13,7 @@ async function openQuotas(count: number, rate: string, maxWaitMs = 500) {
   const open = async (replica: string, account = 'account') => {
     const quota = await CallQuota.open({
       limits: parseRate(rate) ?? [],
-      budget: await SharedBudget.open(postgres, { account, replica }),
+      budget: new SharedBudget(postgres, { account, replica }),
       maxWaitMs,
     })
     stack.defer(() => quota.close())
@@ -129,8 +129,8 @@ const none = { calls: [], held: [], waiting: [] }
 test('what other replicas of the account hold and wait for counts until it expires, or they have it no more', async () => {
   await using database = await makeDatabase()
   const { postgres } = database
-  const open = (replica: string, account = 'account') => SharedBudget.open(postgres, { account, replica })
-  const [one, other, foreign] = [await open('one'), await open('other'), await open('other', 'another account')]
+  const open = (replica: string, account = 'account') => new SharedBudget(postgres, { account, replica })
+  const [one, other, foreign] = [open('one'), open('other'), open('other', 'another account')]
   const priority: Priority = 'write'
   const share = { ...none, held: [{ priority, slots: 2 }], waiting: [{ priority, slots: 3 }] }
   const unknown = { priority: 'of another version' as Priority, slots: 1 }
@@ -152,7 +152,7 @@ test('what other replicas of the account hold and wait for counts until it expir
 test('a shorter pause does not end a longer one, and a call deletes what has expired', async () => {
   await using database = await makeDatabase()
   const { postgres } = database
-  const budget = await SharedBudget.open(postgres, { account: 'account', replica: 'one' })
+  const budget = new SharedBudget(postgres, { account: 'account', replica: 'one' })
   await postgres.query(`insert into domain_service.calls (account, at, priority) values ('account', 1, 'write')`)
   await postgres.query(`insert into domain_service.call_holds (id, account, priority, slots, until)
     values ('dead', 'account', 'write', 3, 1)`)

@@ -14,12 +14,18 @@ const [a, b] = [row('a'), row('b')]
 const hosts = '/api/domains/example.com/dns/hosts'
 const fresh = { headers: { 'cache-control': 'no-cache' } }
 
-/** Lets no call be counted on disk, or nothing be stored in another table, as a full disk does. Returns what makes room again. */
-function fillDisk({ dataDir }: Service, table = 'calls') {
+/** Lets nothing be stored in these tables, by default those that reads write to, as a full disk does. Returns what makes room again. */
+function fillDisk({ dataDir }: Service, ...tables: string[]) {
   const database = new Database(join(dataDir, databaseName))
   onTestFinished(() => void database.close())
-  database.exec(`create trigger full before insert on ${table} begin select raise(abort, 'disk is full'); end`)
-  return () => database.exec('drop trigger full')
+  const full = tables.length > 0 ? tables : ['calls', 'known_zones']
+  for (const table of full)
+    database.exec(
+      `create trigger full_${table} before insert on ${table} begin select raise(abort, 'disk is full'); end`,
+    )
+  return () => {
+    for (const table of full) database.exec(`drop trigger full_${table}`)
+  }
 }
 
 const healthOf = async (service: Service) => (await service.call('GET', '/health')).body
@@ -40,7 +46,7 @@ test('a full disk fails no read: calls are counted in memory, and health is unav
     status: 'unavailable',
     checks: { database: { status: 'unavailable' } },
   })
-  // Health tries again what could not be stored.
+  // Health tries to write again.
   await expect.poll(() => healthOf(service)).toMatchObject({ checks: { database: { status: 'ok' } } })
 })
 

@@ -101,7 +101,7 @@ test('a zone of unknown email type is not sent: a guess could end e-mail forward
   await using sandbox = await startSandbox({ apiUser: 'tester', apiKey, rate: 'off' })
   const account = { url: sandbox.url, apiUser: 'tester', userName: 'tester' }
   const options = { account: 'tester', clock: systemClock, onFailure: () => undefined }
-  const budget = await LocalBudget.open(openEmbedded(), options)
+  const budget = new LocalBudget(openEmbedded(), options)
   const client = new RegistrarClient({
     account: { ...account, readApiKey: () => apiKey, clientIp: '127.0.0.1' },
     timeoutMs: 1_000,

@@ -87,7 +87,8 @@ test('readers at two replicas use half of a minute together, and a write at eith
 test('when a minute is used up both replicas refuse writes, and after their Retry-After both write', async () => {
   await using pair = await startPair()
   const { first, second, sandbox, useUp, clock, drive } = pair
-  await useUp(18)
+  await first.call('GET', hostsOf('d6.com')) // The first call of an account creates its budget.
+  await useUp(17)
   const addAtBoth = async () => [await drive(add(first, 'd6.com', 'new')), await drive(add(second, 'd7.com', 'new'))]
 
   const refused = await addAtBoth()

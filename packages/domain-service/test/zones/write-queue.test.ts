@@ -168,7 +168,7 @@ test('a repeated request under one key is one change', async () => {
   expect(again).toBe(location)
 })
 
-test('a list is refused at once for a fault that no live record excuses', async () => {
+test('a list is refused at once for a fault that no known record excuses', async () => {
   const odd = { name: 'odd', type: 'A', address: 'no address' }
   await using service = await start({ domains: [{ name: 'example.com', hosts: [odd] }] })
   const put = (address: string) =>
@@ -177,6 +177,7 @@ test('a list is refused at once for a fault that no live record excuses', async 
       headers: { ...prefer, 'idempotency-key': address },
     })
 
+  await service.call('GET', pathOf('example.com'))
   const [excused, faulty] = [await put('no address'), await put('none')]
   await service.sandbox.setZone('example.com', { hosts: [www] })
   const repeated = await put('no address')

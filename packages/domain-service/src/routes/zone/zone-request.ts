@@ -206,7 +206,7 @@ export async function writeZone<Answer>(
     if (isAsync) {
       const { change: stored, zones: known } =
         mode === 'propose'
-          ? await zones.approvals.propose(domain, change)
+          ? await zones.propose(domain, change)
           : { change: await zones.queue.add(domain, change), zones: undefined }
       setRetryAfter(reply, stored)
       reply.code(202).header('location', `/api/changes/${stored.id}`)

@@ -31,41 +31,31 @@ interface Steps {
  */
 export async function separate(refusal: Refusal, steps: Steps): Promise<void> {
   for (let latest: Attempt = refusal; typeof latest === 'object'; ) {
-    const pending: QueuedChange[] = await isolate(latest, steps)
+    const pending: QueuedChange[] = await isolate(latest.writes, latest, steps)
     latest = pending.length > 0 ? await steps.attempt(pending) : 'done'
   }
 }
 
-/** @returns the writes that are still to be sent. */
-async function isolate(refusal: Refusal, steps: Steps): Promise<QueuedChange[]> {
-  // The refused send that differs from the zone by the suspects alone.
-  let latest: Refusal | undefined = refusal
-  let suspects = refusal.writes
-  let cleared: QueuedChange[] = []
-  while (suspects.length > 1) {
-    if (latest && latest.named.length > 0) return [...(await refuseNamed(latest, steps)), ...cleared]
-    const middle = Math.ceil(suspects.length / 2)
-    const [first, second] = [suspects.slice(0, middle), suspects.slice(middle)]
-    const attempt = await steps.attempt(first)
-    if (typeof attempt === 'object') {
-      cleared = [...second, ...cleared]
-      latest = attempt
-      suspects = attempt.writes
-    } else {
-      // The second half would give the refused zone again, so it is not sent as a whole.
-      suspects = second
-      if (attempt === 'failed') latest = undefined
-    }
+/**
+ * Finds a bad write. `refusal`: of a send that differs from the zone by these suspects alone.
+ * @returns the writes that are still to be sent.
+ */
+async function isolate(suspects: QueuedChange[], refusal: Refusal | undefined, steps: Steps): Promise<QueuedChange[]> {
+  const { named = [] } = refusal ?? {}
+  if (refusal && named.length > 0) {
+    for (const write of named) await steps.refuse(write, refusal)
+    return suspects.filter((write) => !named.includes(write))
   }
-  const [last] = suspects
-  if (last) {
-    const own = latest ?? (await steps.attempt([last]))
-    if (typeof own === 'object') await steps.refuse(last, own)
+  const [one] = suspects
+  if (one && suspects.length === 1) {
+    const own = refusal ?? (await steps.attempt(suspects))
+    if (typeof own === 'object') await steps.refuse(one, own)
+    return []
   }
-  return cleared
-}
-
-async function refuseNamed(refusal: Refusal, steps: Steps): Promise<QueuedChange[]> {
-  for (const write of refusal.named) await steps.refuse(write, refusal)
-  return refusal.writes.filter((write) => !refusal.named.includes(write))
+  const middle = Math.ceil(suspects.length / 2)
+  const second = suspects.slice(middle)
+  const attempt = await steps.attempt(suspects.slice(0, middle))
+  if (typeof attempt === 'object') return [...(await isolate(attempt.writes, attempt, steps)), ...second]
+  // The second half would give the refused zone again, so it is not sent as a whole.
+  return isolate(second, attempt === 'failed' ? undefined : refusal, steps)
 }
