@@ -2353,8 +2353,6 @@ export interface components {
                 domains: number;
                 /** @description of these, seen within the interval */
                 seen: number;
-                /** @description null: one never */
-                oldest_seen_at: string | null;
             };
             last_success_at: string | null;
             /** @example null */
@@ -10783,8 +10781,7 @@ export interface operations {
                      *         "interval_s": 21600,
                      *         "is_active": true,
                      *         "domains": 1,
-                     *         "seen": 1,
-                     *         "oldest_seen_at": "2027-01-15T09:30:00.000Z"
+                     *         "seen": 1
                      *       },
                      *       "last_success_at": "2027-01-15T09:30:00.000Z",
                      *       "last_failure": null

@@ -3,7 +3,6 @@ import { serveEvents } from '@domains-and-files/events'
 import { type App, createApp } from '@domains-and-files/http'
 import packageJson from '../package.json' with { type: 'json' }
 import { registerIntegrations } from './integrations/integrations.ts'
-import type { Ledger } from './ledger/ledger.ts'
 import { registerMetrics } from './metrics.ts'
 import type { RegistrarClient } from './registrar/client.ts'
 import { eventSource, registerChangeRoutes } from './routes/changes.ts'
@@ -19,7 +18,7 @@ import type { Dependencies } from './storage.ts'
 
 /** The domain service's app with all routes, not listening yet. */
 export function buildApp(parts: Dependencies): Promise<App> {
-  const { config, log, metrics, registrar, ledger } = parts
+  const { config, log, metrics, registrar, storage } = parts
   registerMetrics(parts)
   return createApp(
     {
@@ -35,7 +34,8 @@ export function buildApp(parts: Dependencies): Promise<App> {
       alarmingCodes: ['write_not_confirmed', 'registrar_auth'],
       health: () => ({
         checks: {
-          database: checkDatabase(ledger),
+          // Without it writes are refused and calls are counted in memory only, while reads go on.
+          database: { status: storage.database.isAvailable ? ('ok' as const) : ('unavailable' as const) },
           registrar: checkRegistrar(registrar, config.account.registrar),
           ...parts.auth.checks(),
         },
@@ -59,9 +59,6 @@ export function buildApp(parts: Dependencies): Promise<App> {
     },
   )
 }
-
-// Without the database writes are refused and calls are counted in memory only, while reads go on.
-const checkDatabase = (ledger: Ledger) => ({ status: ledger.isWritable() ? ('ok' as const) : ('unavailable' as const) })
 
 // From the last calls: the registrar is not called.
 function checkRegistrar(registrar: RegistrarClient, name: string) {

@@ -52,7 +52,6 @@ function runTasks(
     storage.startTasks(async () => {
       await zones.start()
       await pruning.start(hourMs)
-      sweep.start()
     }),
   )
   app.addHook('onClose', async () => {

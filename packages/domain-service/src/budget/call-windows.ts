@@ -172,14 +172,13 @@ export class CallWindows {
   }
 
   /**
-   * Calls made in each of the last 24 hours, which begin at `from`, oldest first; fewer hours where no window is that long.
+   * Calls made in each of the last 24 hours, which begin at `from`, oldest first; as far back as the longest window.
    * `reads`: reads, reading ahead and sweeps.
    */
   hours(now: number) {
-    const count = Math.min(24, Math.max(1, Math.floor(this.#keepMs / windowMs.hour)))
     const within = (share: Share, from: number) => countAfter(share, from) - countAfter(share, from + windowMs.hour)
-    return Array.from({ length: count }, (_, at) => {
-      const from = now - (count - at) * windowMs.hour
+    return Array.from({ length: 24 }, (_, at) => {
+      const from = now - (24 - at) * windowMs.hour
       return { from, calls: within(this.#all, from), reads: within(this.#reads, from) }
     })
   }

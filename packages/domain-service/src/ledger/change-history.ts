@@ -89,21 +89,21 @@ export interface DomainSends {
 
 /** The reads of the ledger. */
 export class ChangeHistory {
-  protected readonly sql: Sql & { readonly isAvailable: boolean }
+  protected readonly sql: Sql
   /** Whether a batch may begin a change: it is asynchronous, or its client waits for it. */
   protected readonly isAwaited: Statement
 
-  constructor(database: ChangeHistory['sql'], isAwaited: Statement) {
+  constructor(database: Sql, isAwaited: Statement) {
     this.sql = database
     this.isAwaited = isAwaited
   }
 
-  /** Domains with asynchronous changes, the oldest change first. `isReady` (1): a batch can take one now. */
-  queuedDomains() {
-    return this.sql.all<{ name: string; isReady: number }>(sql`
-      select domain as name, max(case when not_before <= ${now} then 1 else 0 end) as "isReady" from ${changes}
-      where ${isPending} and status = 'queued' and is_async = 1 and is_held = 0
+  /** Domains with asynchronous changes that a batch can take now, the oldest change first. */
+  async queuedDomains(): Promise<string[]> {
+    const rows = await this.sql.all<{ domain: string }>(sql`select domain from ${changes}
+      where ${isPending} and status = 'queued' and is_async = 1 and is_held = 0 and not_before <= ${now}
       group by domain order by min(id)`)
+    return rows.map(({ domain }) => domain)
   }
 
   /** How many asynchronous changes are queued, and how many of them wait for an admin after a restore. */
@@ -245,10 +245,6 @@ export class ChangeHistory {
       total: count?.total ?? 0,
       next: rows.length > page_size ? shown.at(-1)?.id : undefined,
     }
-  }
-
-  isWritable(): boolean {
-    return this.sql.isAvailable
   }
 }
 

@@ -20,8 +20,7 @@ export function pruneHistory({ ledger, clock, log, days }: Options): BackgroundT
     await ledger.proposals.expire()
     if (days === 0 || clock.now() - prunedAt < dayMs) return
     prunedAt = clock.now()
-    const deleted = await ledger.prune(new Date(Date.now() - days * dayMs))
-    if (deleted > 0) log.info({ deleted }, 'history pruned')
+    await ledger.prune(new Date(Date.now() - days * dayMs))
   }
   return new BackgroundTask({ run, clock, onError: (error) => log.error({ err: error }, 'history not pruned') })
 }

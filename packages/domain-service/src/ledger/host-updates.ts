@@ -17,12 +17,8 @@ export class HostUpdates {
     this.#sql = database
   }
 
-  /** Counts an update of these hosts. @returns whether each is within its limit, or cannot be counted: reads go on then. */
-  add(username: string, hosts: string[]): Promise<boolean> {
-    return this.#count(username, hosts).catch(() => true)
-  }
-
-  async #count(username: string, hosts: string[]): Promise<boolean> {
+  /** Counts an update of these hosts. @returns whether each is within its limit. */
+  async add(username: string, hosts: string[]): Promise<boolean> {
     // Setting the clock back must not extend a window.
     await this.#sql.run(sql`delete from ${updates} where ends_at <= ${now} or ends_at > ${now} + ${windowMs}
       or ends_at < (select ends_at from ${updates} order by ends_at desc limit 1 offset ${maxCounted})`)

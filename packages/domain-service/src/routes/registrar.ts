@@ -45,7 +45,6 @@ const RegistrarState = z
         is_active: z.boolean().describe('whether this replica sweeps'),
         domains: z.int().describe("on the registrar's DNS"),
         seen: z.int().describe('of these, seen within the interval'),
-        oldest_seen_at: z.iso.datetime().nullable().describe('null: one never'),
       })
       .describe('reading for changes that were made outside'),
     last_success_at: z.iso.datetime().nullable(),

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { type Caller, onlyProposes } from '@domains-and-files/auth'
 import { HttpError, type Timer } from '@domains-and-files/http'
+import { BackgroundTask } from '@domains-and-files/persistence'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import { applyEdit } from '../dns/edits/apply-edit.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
@@ -20,8 +21,8 @@ const maxTotalLength = 128 * 1024 * 1024
 const maxActive = 8
 /** Asynchronous changes that arrive within this time share a batch: registrar quota is scarcer than latency. */
 const debounceMs = 500
-/** Poll interval for failed changes: the ledger knows when each may be carried out again. */
-const retryMs = 5_000
+/** Poll interval for failed changes, and for those that other replicas have queued: the ledger knows when each is due. */
+const pollMs = 2_000
 
 /**
  * The writes of all domains: one batch at a time for each; different domains run side by side. Asynchronous changes are
@@ -34,13 +35,16 @@ export class WriteQueue {
   #length = 0
   /** Domains whose asynchronous changes are carried out. */
   readonly #active = new Set<string>()
-  /** The next start of asynchronous changes, and its time. */
-  #timer: Timer | undefined
-  #startsAt = 0
+  readonly #task: BackgroundTask
+  /** Of the last change that was accepted. */
+  #debounce: Timer | undefined
   #isClosing = false
 
   constructor(options: ZoneDependencies) {
+    const { clock, log } = options
     this.#options = options
+    const onError = (error: unknown) => log.error({ err: error }, 'queued changes not read')
+    this.#task = new BackgroundTask({ run: () => this.#startNext(), clock, onError })
     if (options.replicas) options.replicas.onChange = (domain) => this.#wake(domain)
   }
 
@@ -70,7 +74,10 @@ export class WriteQueue {
     const faults = await this.#findFaults(domain, request.edit)
     if (faults && !(await ledger.findByKey(request))) throw faults
     const { change } = await ledger.accept(request)
-    this.#startIn(debounceMs)
+    this.#debounce ??= this.#options.clock.setTimer(() => {
+      this.#debounce = undefined
+      this.startQueued()
+    }, debounceMs)
     return change
   }
 
@@ -92,52 +99,31 @@ export class WriteQueue {
     this.startQueued()
   }
 
-  /** Begins to carry out asynchronous changes. */
+  /** Carries out asynchronous changes from now on. Does nothing where it has been started before. */
+  start(): Promise<void> {
+    return this.#task.start(pollMs)
+  }
+
+  /** Looks for asynchronous changes now. */
   startQueued() {
-    this.#startNext().catch((error: unknown) => {
-      this.#options.log.error({ err: error }, 'queued changes not read')
-      this.#startIn(retryMs)
-    })
+    void this.#task.runAgain()
   }
 
   async #startNext(): Promise<void> {
-    const { isActive, ledger } = this.#options
-    if (!isActive()) return
-    const queued = await ledger.queuedDomains()
-    for (const { name, isReady } of queued) {
-      if (this.#isClosing || this.#active.size >= maxActive) return
+    const { isActive, ledger, log } = this.#options
+    for (const name of isActive() ? await ledger.queuedDomains() : []) {
       const domain = readDomain(name)
-      if (!isReady || this.#active.has(name) || typeof domain === 'string') continue
+      if (this.#isClosing || this.#active.size >= maxActive) return
+      if (this.#active.has(name) || typeof domain === 'string') continue
       this.#active.add(name)
-      void this.#carryOut(domain)
+      this.#writesOf(domain)
+        .carryOut({ mustRead: false })
+        .finally(() => this.#active.delete(name))
+        .then(
+          () => this.#isClosing || this.startQueued(),
+          (error) => this.#isClosing || log.warn({ err: error, domain: name }, 'queued changes not carried out'),
+        )
     }
-    if (queued.length > 0) this.#startIn(retryMs)
-  }
-
-  async #carryOut(domain: Domain): Promise<void> {
-    try {
-      await this.#writesOf(domain).carryOut({ mustRead: false })
-      this.#active.delete(domain.name)
-      if (!this.#isClosing) this.startQueued()
-    } catch (error) {
-      this.#active.delete(domain.name)
-      if (this.#isClosing) return
-      const facts = { err: error, domain: domain.name }
-      this.#options.log.warn(facts, 'queued changes not carried out')
-      this.#startIn(retryMs)
-    }
-  }
-
-  #startIn(milliseconds: number) {
-    const { clock } = this.#options
-    const startsAt = clock.now() + milliseconds
-    if (this.#isClosing || (this.#timer && this.#startsAt <= startsAt)) return
-    this.#timer?.cancel()
-    this.#startsAt = startsAt
-    this.#timer = clock.setTimer(() => {
-      this.#timer = undefined
-      this.startQueued()
-    }, milliseconds)
   }
 
   /** Reads the zone, resolves its open sends and repairs a late write. Waits for call slots without a deadline. */
@@ -163,7 +149,8 @@ export class WriteQueue {
   /** Carries out the writes whose clients wait; resolves when no batch runs any more. Asynchronous changes stay queued. */
   async close(): Promise<void> {
     this.#isClosing = true
-    this.#timer?.cancel()
+    this.#debounce?.cancel()
+    await this.#task.close()
     await Promise.all([...this.#domains.values()].map((domain) => domain.close()))
   }
 

@@ -1,5 +1,4 @@
 import { posix } from 'node:path'
-import type { Timer } from '@domains-and-files/http'
 import { BackgroundTask } from '@domains-and-files/persistence'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { ZoneDependencies } from './zone-dependencies.ts'
@@ -9,7 +8,7 @@ interface CheckOptions extends ZoneDependencies {
 }
 
 // In call timeouts: most servers give up a request after one or two minutes; the last check is for slower ones.
-const checkAfter = [0, 2, 8, 24]
+const checkAfter = [2, 8, 24]
 
 /**
  * Reads zones in the background whose sends have no final outcome, or may be overwritten by a late write: some times after
@@ -17,11 +16,12 @@ const checkAfter = [0, 2, 8, 24]
  */
 export function checkZones({ ledger, clock, log, timeoutMs, isActive, queue }: CheckOptions): BackgroundTask {
   const checkedAt = new Map<string, number>()
+  let isStarting = true
   const run = async () => {
     for (const { name, sentAt, now } of isActive() ? await ledger.unsettledDomains() : []) {
       const last = checkedAt.get(name) ?? -Infinity
       const times = checkAfter.map((factor) => sentAt + factor * timeoutMs)
-      const isDue = times.some((at) => last < at && at <= now)
+      const isDue = isStarting || times.some((at) => last < at && at <= now)
       const domain = readDomain(name)
       if (!isDue || typeof domain === 'string' || queue.isBusy(domain)) continue
       checkedAt.set(name, now)
@@ -30,6 +30,7 @@ export function checkZones({ ledger, clock, log, timeoutMs, isActive, queue }: C
         checkedAt.delete(name)
       })
     }
+    isStarting = false
   }
   return new BackgroundTask({ run, clock, onError: (error) => log.warn({ err: error }, 'unsettled zones not found') })
 }
@@ -40,9 +41,7 @@ interface SweepOptions extends Pick<ZoneDependencies, 'ledger' | 'registrar' | '
   intervalMs: number
 }
 
-/** Leaves the calls after a start to requests. */
-const firstPauseMs = 60_000
-const pauseMs = 2_000
+/** Between looks for zones that are due; also leaves the calls after a start to requests. */
 const idleMs = 60_000
 
 /**
@@ -53,56 +52,49 @@ export class ZoneSweep {
   readonly #options: SweepOptions
   /** When this process last tried to read a domain: it may fail, or be on other nameservers. */
   readonly #triedAt = new Map<string, number>()
-  #timer: Timer | undefined
+  readonly #task: BackgroundTask
   #isClosed = false
 
   constructor(options: SweepOptions) {
+    const { clock, log } = options
     this.#options = options
+    this.#task = new BackgroundTask({
+      run: () => this.#run(),
+      intervalMs: options.intervalMs > 0 ? idleMs : undefined,
+      clock,
+      onError: (error) => log.info({ err: error }, 'zones not swept'),
+    })
   }
 
-  /** Does nothing where it has been started before. */
-  start() {
-    if (this.#options.intervalMs > 0 && !this.#timer) this.#schedule(firstPauseMs)
-  }
-
+  /** Does not wait for a read under way, which may wait for a call: it ends with the registrar's client. */
   close() {
     this.#isClosed = true
-    this.#timer?.cancel()
+    void this.#task.close()
   }
 
   /** Progress of the sweep: how many of the domains were read within the interval. */
   async state() {
     const { domains, intervalMs, clock, isActive, ledger } = this.#options
     const sightings = await ledger.knownZones.sightings()
-    const times = domains.managed.map((name) => sightings.get(name)?.readAt ?? 0)
-    const seen = times.filter((at) => at > clock.now() - intervalMs)
-    const oldest = times.reduce((least, at) => Math.min(least, at), Infinity)
+    const seen = domains.managed.filter((name) => (sightings.get(name)?.readAt ?? 0) > clock.now() - intervalMs)
     return {
       interval_s: intervalMs / 1_000,
       is_active: intervalMs > 0 && isActive(),
-      domains: times.length,
+      domains: domains.managed.length,
       seen: seen.length,
-      oldest_seen_at: oldest > 0 && oldest < Infinity ? new Date(oldest).toISOString() : null,
     }
   }
 
-  #schedule(inMs: number) {
-    if (this.#isClosed) return
-    this.#timer = this.#options.clock.setTimer(() => void this.#step(), inMs)
-  }
-
-  async #step(): Promise<void> {
-    const { registrar, isActive, log, clock } = this.#options
-    let name: string | undefined
-    try {
-      name = isActive() ? await this.#findDue() : undefined
-      const domain = name === undefined ? undefined : readDomain(name)
-      if (name !== undefined) this.#triedAt.set(name, clock.now())
+  // A failure ends the run: the registrar may be failing for all of them.
+  async #run(): Promise<void> {
+    const { registrar, isActive, clock } = this.#options
+    while (!this.#isClosed && isActive()) {
+      const name = await this.#findDue()
+      if (name === undefined) return
+      this.#triedAt.set(name, clock.now())
+      const domain = readDomain(name)
       if (typeof domain === 'object') await registrar.zone(domain, 'sweep')
-    } catch (error) {
-      if (!this.#isClosed) log.info({ err: error, domain: name }, 'zone not swept')
     }
-    this.#schedule(name === undefined ? idleMs : pauseMs)
   }
 
   // Zones with a difference that waits for a second read come first.

@@ -51,7 +51,7 @@ export class ZoneWriter {
     const { ledger, log } = this.#options
     await ledger.recover().catch((err) => log.error({ err }, 'interrupted changes not recovered'))
     await this.#checks.start(this.#options.timeoutMs)
-    this.queue.startQueued()
+    await this.queue.start()
   }
 
   /** A zone at most `cacheTtlMs` old, or read now where `fresh`. */

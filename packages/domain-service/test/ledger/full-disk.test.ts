@@ -91,12 +91,12 @@ test('a full disk is 507 for a write, and no failure for a read', async () => {
     status: 507,
     code: 'insufficient_storage',
   })
-  expect(ledger.isWritable()).toBe(false)
+  expect(database.isAvailable).toBe(false)
   expect((await ledger.find(id))?.status).toBe('confirmed')
 
   database.database.pragma('max_page_count = 1000000')
   await confirm(ledger, zoneOf(b), large)
-  expect(ledger.isWritable()).toBe(true)
+  expect(database.isAvailable).toBe(true)
 })
 
 test('after the database files were deleted nothing is written, and health is unavailable', async () => {

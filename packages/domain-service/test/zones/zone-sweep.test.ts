@@ -49,7 +49,6 @@ test('a sweep reads each zone once in its interval, at most a sixth of the reade
     .toBe(1)
 
   expect(begun).toMatchObject({ interval_s: 3600, is_active: true, domains: 3 })
-  expect(begun.oldest_seen_at).toBeNull()
   expect(tookMs).toBeGreaterThan(115_000)
   expect(readsAfter).toBe(3)
   expect(await found()).toMatchObject([{ by: null, reason: 'outside', domain: 'b.com' }])
@@ -79,12 +78,10 @@ test('a sweep reads the longest unseen first, and nothing with an interval of 0'
     })
 
   const off = open(0)
-  off.start()
   await clock.advance(120_000)
   off.close()
   const readByNone = read.splice(0)
   const sweep = open(3_600_000)
-  sweep.start()
   await clock.advance(120_000)
   sweep.close()
 

@@ -11,7 +11,7 @@ const state: RegistrarState = {
   calls: [],
   calls_waiting: 0,
   domain_list: { domains: 3, read_at: null, is_reading: false, pages_read: 0, pages: null },
-  sweep: { interval_s: 0, is_active: false, domains: 0, seen: 0, oldest_seen_at: null },
+  sweep: { interval_s: 0, is_active: false, domains: 0, seen: 0 },
   last_success_at: '2027-01-15T12:00:00.000Z',
   last_failure: null,
 }

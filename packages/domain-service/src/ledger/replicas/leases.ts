@@ -30,52 +30,44 @@ export const changesChannel = 'domain_service_changes'
  */
 export const leaseNow = dialect({ postgres: sql`${name('lease_ms')}()`, sqlite: now })
 
-/** Renewals within the lifetime of a lease; `maxPauseMs` bounds the pause between two of them. */
-const renewals = 6
-const maxPauseMs = 5_000
+/** Far less than the lifetime of any lease. */
+const renewMs = 2_500
 
 /** The leases that this process holds: rows that expire by the database's clock. */
 export class Leases {
   readonly #options: LeasesOptions
   readonly #held = new Map<string, Lease>()
-  readonly #asked = new Set<string>()
   #timer: NodeJS.Timeout | undefined
   /** Attempts that found the lease held by another replica. */
   refusals = 0
 
   constructor(options: LeasesOptions) {
     this.#options = options
-    const pauseMs = Math.min(options.ttlMs / renewals, maxPauseMs)
-    this.#timer = setInterval(() => void this.#renew(), pauseMs).unref()
+    this.#timer = setInterval(() => void this.#renew(), renewMs).unref()
   }
 
   get size(): number {
     return this.#held.size
   }
 
-  /** Undefined while another process, or another task of this one, holds the lease. */
+  /** Undefined while another process holds the lease, or this one. One task of a process asks for each lease. */
   async tryAcquire(name: string): Promise<Lease | undefined> {
-    if (this.current(name) || this.#asked.has(name)) return undefined
+    if (this.current(name)) return undefined
     const { sql: database, holder, ttlMs } = this.#options
     const askedAt = performance.now()
-    this.#asked.add(name)
-    try {
-      // The process may hold the lease without knowing it, if a response was lost: then it acquires it again.
-      const row = await database.get<{ fence: number }>(sql`
-        insert into ${leases} as held (name, holder, fence, until)
-        values (${name}, ${holder}, 1, ${leaseNow} + ${ttlMs})
-        on conflict (name) do update set holder = excluded.holder, fence = held.fence + 1, until = excluded.until
-          where held.until <= ${leaseNow} or held.holder = excluded.holder returning fence`)
-      if (!row) {
-        this.refusals++
-        return undefined
-      }
-      const lease = { name, fence: row.fence, expiresAt: askedAt + ttlMs }
-      this.#held.set(name, lease)
-      return lease
-    } finally {
-      this.#asked.delete(name)
+    // The process may hold the lease without knowing it, if a response was lost: then it acquires it again.
+    const row = await database.get<{ fence: number }>(sql`
+      insert into ${leases} as held (name, holder, fence, until)
+      values (${name}, ${holder}, 1, ${leaseNow} + ${ttlMs})
+      on conflict (name) do update set holder = excluded.holder, fence = held.fence + 1, until = excluded.until
+        where held.until <= ${leaseNow} or held.holder = excluded.holder returning fence`)
+    if (!row) {
+      this.refusals++
+      return undefined
     }
+    const lease = { name, fence: row.fence, expiresAt: askedAt + ttlMs }
+    this.#held.set(name, lease)
+    return lease
   }
 
   async release(lease: Lease): Promise<void> {

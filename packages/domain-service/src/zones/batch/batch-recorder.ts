@@ -94,7 +94,7 @@ export class BatchRecorder {
   }
 
   async #answer(ends: WriteEnd[], isRecorded: boolean): Promise<void> {
-    const { queue, log } = this.#options
+    const { queue } = this.#options
     const nextSlice = slices()
     for (const { write, status, isUnsent, error, done, verified = true, warnings } of ends) {
       await nextSlice() // Each answer may have 400 KB.
@@ -106,9 +106,7 @@ export class BatchRecorder {
       const told = [...(warnings ?? done.each.warnings)]
       if (!isRecorded && !isUnsent) told.push(notRecorded)
       const { each, zone = each.after } = done
-      const answer = { ...each, warnings: told, zone, verified }
-      if (!isUnsent) log.info(factsOf(write, answer), 'zone written')
-      queue.resolve(write, answer)
+      queue.resolve(write, { ...each, warnings: told, zone, verified })
     }
   }
 
@@ -118,18 +116,6 @@ export class BatchRecorder {
     this.failure ??= error
   }
 }
-
-export const factsOf = (
-  { request, id }: QueuedChange,
-  { added, removed }: { added: unknown[]; removed: unknown[] },
-) => ({
-  domain: request.domain,
-  change: id,
-  by: request.by,
-  request_id: request.requestId,
-  added: added.length,
-  removed: removed.length,
-})
 
 // Nobody asks for it later: a power cut may undo it.
 const isForgettable = ({ write, effect }: WriteEnd) =>

@@ -7,7 +7,6 @@ import {
   BatchRecorder,
   type EndedSend,
   endWith,
-  factsOf,
   failed,
   refused,
   superseded,
@@ -121,20 +120,15 @@ export class Batch {
 
   /** Looks up each author once. @returns the writes whose authors may still write. */
   async #recheck(writes: QueuedChange[]): Promise<QueuedChange[]> {
-    const callers: Record<string, ReturnType<BatchOptions['findCaller']>> = {}
-    const findOnce = (id: string) => {
-      callers[id] ??= this.#options.findCaller(id)
-      return callers[id]
-    }
-    const checked = writes.map((write) =>
-      checkRights(write.request, findOnce)
-        .then(() => write)
-        .catch(async (error: unknown) => {
-          await this.#recorder.end([failed(write, error)])
-          return []
-        }),
-    )
-    return (await Promise.all(checked)).flat()
+    const callers = new Map<string, ReturnType<BatchOptions['findCaller']>>()
+    const findOnce = (id: string) => callers.getOrInsertComputed(id, this.#options.findCaller)
+    const checked = await Promise.allSettled(writes.map(({ request }) => checkRights(request, findOnce)))
+    const ends = writes.flatMap((write, index) => {
+      const check = checked[index]
+      return check?.status === 'rejected' ? failed(write, check.reason) : []
+    })
+    await this.#recorder.end(ends)
+    return writes.filter((_, index) => checked[index]?.status === 'fulfilled')
   }
 
   /** Settles these writes. Without any, only a late write is repaired. */
@@ -273,7 +267,7 @@ export class Batch {
       ...(isDivided ? repairs : dependent).map((each) => endWith(send, each)),
     ]
     if (state === 'closed' || state === 'unknown') {
-      const changes = evaluated.filter(isChange).map((each) => factsOf(each.write, each))
+      const changes = evaluated.filter(isChange).map(({ write }) => write.id)
       log.error({ domain: this.#domain, detail: error?.message, changes }, 'write not confirmed')
     }
     // A batch tries a repair once; a refusal is no attempt.

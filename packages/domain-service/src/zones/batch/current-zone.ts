@@ -100,7 +100,7 @@ export function describeDifference(found: Zone, wanted: Zone): string {
   const { added, removed } = differenceOf(found, wanted)
   const [missing, unexpected] = [describe(added), describe(removed)]
   return [
-    'The registrar accepted the change, but the zone differs from what was sent',
+    'The change was sent, but the zone differs from it',
     missing && `missing: ${missing}`,
     unexpected && `unexpected: ${unexpected}`,
     !isSameEmailType(found.emailType, wanted.emailType) &&

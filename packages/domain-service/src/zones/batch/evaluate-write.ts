@@ -106,8 +106,7 @@ export async function takeSuperseded(
     const { rows, emailType } = without.zone
     const isEqual = emailType === last.emailType && isSameRows(rows, last.rows)
     if (!isEqual || !outcomes.every(isSameFor)) continue
-    const own = evaluated.find((each) => each.write === write)
-    if (own) superseded.set(write, findUndoing(own, evaluated))
+    superseded.set(write, findUndoing(write, evaluated))
     kept = others
     ;({ evaluated, zone: last } = without)
   }
@@ -118,12 +117,9 @@ export async function takeSuperseded(
 const isUndone = ({ added }: EvaluatedWrite, last: Zone) => added.length > 0 && isDisjoint(added, last.rows)
 
 /** The later writes that removed what this one added. */
-function findUndoing(each: EvaluatedWrite, evaluated: EvaluatedWrite[]): QueuedChange[] {
-  const { added } = each
-  return evaluated
-    .slice(evaluated.indexOf(each) + 1)
-    .filter(({ removed }) => !isDisjoint(added, removed))
-    .map(({ write }) => write)
+function findUndoing(write: QueuedChange, evaluated: EvaluatedWrite[]): QueuedChange[] {
+  const [own, ...later] = evaluated.slice(evaluated.findIndex((each) => each.write === write))
+  return later.flatMap((each) => (own && !isDisjoint(own.added, each.removed) ? each.write : []))
 }
 
 /** The effect of a write on this zone. @throws {HttpError} where it is refused, or differs from the approved effect. */

@@ -77,15 +77,8 @@ function notConfirmed(change: StoredChange, send: OpenSend, zone: Zone): ChangeO
     id: change.id,
     status: 'unconfirmed',
     // The problem that the client got, or the one known now.
-    error: change.problem ? fromStoredProblem(change.problem) : writeNotConfirmed(detailOf(send, zone)),
+    error: change.problem ? fromStoredProblem(change.problem) : writeNotConfirmed(describeDifference(zone, send.zone)),
     // No client got an answer, so a repeated request must be carried out.
     releaseKey: send.state === 'open',
   }
-}
-
-function detailOf(send: OpenSend, zone: Zone): string {
-  if (send.state !== 'open') return describeDifference(zone, send.zone)
-  return isSame(zone, send.base)
-    ? 'The service ended before the registrar answered: the zone is as it was before the change'
-    : 'The service ended before the registrar answered, and the zone does not have the change'
 }

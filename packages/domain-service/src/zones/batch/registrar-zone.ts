@@ -130,7 +130,10 @@ export class RegistrarZone implements Disposable {
       if (outcome !== 'unchanged') return { ...outcome, unanswered }
       if (failure?.kind === 'doubtful')
         return { state: 'refused', error: failure, rows: [], shown: write.before, unanswered }
-      if (!mayResend) return { ...neverCarriedOut(write), unanswered }
+      if (!mayResend) {
+        const error = writeNotConfirmed(describeDifference(before, after))
+        return { state: 'unknown', error, found: before, unanswered }
+      }
       const { domain } = write.before
       this.#options.log.warn({ domain, code: failure?.code }, 'resending write')
     }
@@ -211,11 +214,6 @@ export class RegistrarZone implements Disposable {
       return notReadBack(write, { failure, cause })
     }
   }
-}
-
-const neverCarriedOut = ({ before }: Write) => {
-  const detail = 'The registrar did not carry out the change, which was sent twice: the zone is as it was'
-  return { state: 'unknown' as const, error: writeNotConfirmed(detail), found: before }
 }
 
 /** Whether the registrar says that it did nothing. */

@@ -32,15 +32,6 @@ test('a lease is held by one replica at a time, until that ends at the latest, a
   expect(await first.tryAcquire(domain)).toMatchObject({ fence: 3 })
 })
 
-test('of two tasks of one replica, one acquires the lease', async () => {
-  await using replicas = await startReplicas()
-  const { first } = replicas
-
-  const leases = await Promise.all([first.tryAcquire(domain), first.tryAcquire(domain)])
-
-  expect(leases.filter((lease) => lease !== undefined)).toHaveLength(1)
-})
-
 test('a replica that holds a lease without knowing it, since the response was lost, acquires it again', async () => {
   await using replicas = await startReplicas()
   const { postgres, first, second, open } = replicas

@@ -92,7 +92,7 @@ describe('a write whose answer is', () => {
     const { status, body } = await add(service)
 
     expect([status, body.code]).toEqual([502, 'write_not_confirmed'])
-    expect(body.detail).toContain('the zone is as it was')
+    expect(body.detail).toContain('missing: new A 192.0.2.77')
     expect(service.live()).toEqual(before)
     expect(service.commands().filter((command) => command === 'dns.sethosts')).toHaveLength(2)
   })
@@ -110,7 +110,7 @@ describe('a write whose answer is', () => {
       expect.objectContaining({
         level: 'error',
         msg: 'write not confirmed',
-        changes: [expect.objectContaining({ by: 'admin', added: 1 })],
+        changes: [expect.any(Number)],
       }),
     )
   })
