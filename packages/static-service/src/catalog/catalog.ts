@@ -1,5 +1,4 @@
-import { HttpError } from '@domains-and-files/http'
-import { DatabaseFullError, DatabaseUnavailableError, name, type Sql, sql } from '@domains-and-files/persistence'
+import { DatabaseFullError, name, type Sql, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../files/file-path.ts'
 import { GroupCommit } from '../sqlite/worker-commits.ts'
 import { BackgroundChanges } from './background-changes.ts'
@@ -53,10 +52,7 @@ export abstract class Catalog {
   /** `commit`: as `ChangeGroups.commit`. */
   constructor(database: Sql, { history }: CatalogOptions, commit: (commands: CatalogCommand[]) => Promise<Committed>) {
     this.database = database
-    this.#commits = new GroupCommit(
-      async (commands) => this.#report(commands, await commit(commands)),
-      (error) => error instanceof DatabaseUnavailableError || (error instanceof HttpError && error.status === 503),
-    )
+    this.#commits = new GroupCommit(async (commands) => this.#report(commands, await commit(commands)))
     this.writes = catalogWrites((command) => this.#commits.submit(command, isAlone(command) ? 'large' : 'small'))
     this.background = new BackgroundChanges({ database, history, writes: this.writes })
   }

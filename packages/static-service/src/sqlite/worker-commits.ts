@@ -11,20 +11,18 @@ type Queued<Command, Value> = PromiseWithResolvers<Value> & { command: Command }
 
 /**
  * Group commit: commands of one event-loop iteration, and those that arrive during a commit, share the next commit and
- * its fsync. `commit` returns one outcome per command, in order; if it rejects, every command of the group rejects. An
- * outage also rejects the queue: otherwise each group would wait for the time limit. A large command is a group of its
+ * its fsync. `commit` returns one outcome per command, in order; if it rejects, so do all commands, the queued ones, too:
+ * during an outage each group would wait for the time limit. A large command is a group of its
  * own; a group of small commands runs between two large ones.
  */
 export class GroupCommit<Command, Value> {
   readonly #commit: (commands: Command[]) => Promise<Outcome<Value>[]>
-  readonly #isOutage: (error: unknown) => boolean
   readonly #small: Queued<Command, Value>[] = []
   readonly #large: Queued<Command, Value>[] = []
   #isCommitting = false
 
-  constructor(commit: (commands: Command[]) => Promise<Outcome<Value>[]>, isOutage: (error: unknown) => boolean) {
+  constructor(commit: (commands: Command[]) => Promise<Outcome<Value>[]>) {
     this.#commit = commit
-    this.#isOutage = isOutage
   }
 
   submit(command: Command, size: 'small' | 'large' = 'small'): Promise<Value> {
@@ -53,9 +51,7 @@ export class GroupCommit<Command, Value> {
           else resolve(outcome.value)
         }
       } catch (error) {
-        const isOutage = this.#isOutage(error)
-        const queued = isOutage ? [...this.#small.splice(0), ...this.#large.splice(0)] : []
-        for (const { reject } of [...group, ...queued]) reject(error)
+        for (const { reject } of [...group, ...this.#small.splice(0), ...this.#large.splice(0)]) reject(error)
       }
     }
     this.#isCommitting = false

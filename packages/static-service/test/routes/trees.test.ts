@@ -541,8 +541,8 @@ describe('PUT /api/trees/{prefix}', () => {
       ['an empty segment', named('a//b'), 400, 'invalid_archive', '"a//b"'],
       ['one path twice', named('./fine'), 400, 'invalid_archive', '"./fine"'],
       ['one path in two Unicode forms', () => tar(['\u00fc', '1'], ['u\u0308', '2']), 400, 'invalid_archive'],
-      ['a file below a file', named('fine/x'), 400, 'invalid_archive', '"fine/x"'],
-      ['a file that is a directory', () => tar(['d/x', '1'], ['d', '1']), 400, 'invalid_archive', '"d"'],
+      ['a file below a file', named('fine/x'), 409, 'path_conflict', 'refused/fine/x'],
+      ['a file that is a directory', () => tar(['d/x', '1'], ['d', '1']), 409, 'path_conflict', 'refused/d'],
       ['a tar that is cut in a file', async () => block(await two(), 1000), 400, 'invalid_archive', '"a"'],
       ['a tar that is cut between files', async () => block(await two(), 1536), 400, 'invalid_archive'],
       [

@@ -1,16 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { eventMigrations } from '@domains-and-files/events'
 import { Postgres, render, type SqlTransaction, type Statement } from '@domains-and-files/persistence'
 import { onTestFinished, vi } from 'vitest'
 import type { ContentTransaction } from '../../src/blobs/s3/content-commit.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
 import type { HistoryRules, SliceLimits } from '../../src/catalog/changes/group.ts'
-import { catalogMigrations, schemaName } from '../../src/catalog/migrations.ts'
+import { schemaName } from '../../src/catalog/migrations.ts'
 import { openPostgresCatalog } from '../../src/catalog/postgres/postgres-catalog.ts'
 import { openSqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
 import type { NewFile } from '../../src/catalog/tables.ts'
+import { sharedMigrations } from '../../src/shared-storage.ts'
 import { serviceDatabase } from './service-database.ts'
 
 /** The implementations of `Catalog`, by the name of their database. */
@@ -80,7 +80,7 @@ export async function openReplica(
     maxConnections: 5,
     timeoutMs: 150_000,
     schema: schemaName,
-    migrations: { catalog: catalogMigrations, ...eventMigrations },
+    migrations: sharedMigrations,
     onError: () => undefined,
   })
   onTestFinished(() => postgres.close())

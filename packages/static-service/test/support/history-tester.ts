@@ -187,7 +187,7 @@ export class HistoryTester implements AsyncDisposable {
   async #deploy(action: ActionOf<'archive' | 'manifest'>, body: () => Promise<Buffer | string>) {
     const contents = new Map(Object.entries(action.files).map(([name, content]) => [action.directory + name, content]))
     const isInvalid = areInConflict([...contents.keys()])
-    await this.#replaceTree(action, await body(), isInvalid ? 400 : contents, 'deploy')
+    await this.#replaceTree(action, await body(), isInvalid ? 409 : contents, 'deploy')
   }
 
   async #copy(action: ActionOf<'copy'>) {

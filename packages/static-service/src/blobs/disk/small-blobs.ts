@@ -42,10 +42,7 @@ export class SmallBlobs implements VerifiedContents {
     const { database } = this.#sql
     database.pragma('query_only = 1') // From here on only the worker writes.
     this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), dataDir)
-    this.#commits = new GroupCommit<BlobCommand, void>(
-      (commands) => this.#worker.ask('commit', commands),
-      () => true, // Other failures are outcomes of single commands.
-    )
+    this.#commits = new GroupCommit<BlobCommand, void>((commands) => this.#worker.ask('commit', commands))
     const one = <Value>(query: string) => database.prepare<[string, number], Value>(`${query} where ${isKey}`).pluck()
     this.#read = one<Buffer>('select bytes from contents')
     this.#size = one<number>('select length(bytes) from contents')

@@ -117,14 +117,10 @@ export interface PathState {
   action: ChangeAction
   /** Null: no file, or a forgotten one. */
   file: RecordedState | null
-  isForgotten: boolean
   isCurrent: boolean
 }
 
-type StateRow = Omit<PathState, 'file' | 'isForgotten' | 'isCurrent'> & {
-  file: string | null
-  forgotten: boolean | number
-}
+type StateRow = Omit<PathState, 'file' | 'isCurrent'> & { file: string | null }
 
 /** A page of the states of a path, newest first; `after`: those that changes before this one left. */
 export async function readStates(
@@ -133,18 +129,16 @@ export async function readStates(
 ): Promise<Page<PathState, number>> {
   const { after, page } = query
   const found = await readPage<StateRow, number>(database, query, {
-    from: sql`select entry.id change, entry.at, entry.changed_by "by", entry.action, file.after file,
-        file.before is null and file.after is null forgotten
+    from: sql`select entry.id change, entry.at, entry.changed_by "by", entry.action, file.after file
       from ${name('changed_files')} file join ${name('changes')} entry on entry.id = file.change_id
       where file.path = ${path} and file.change_id < ${after ?? Number.MAX_SAFE_INTEGER}
       order by file.change_id desc`,
     all: sql`${name('changed_files')} where path = ${path}`,
     positionOf: ({ change }) => change,
   })
-  const rows = found.rows.map(({ file, forgotten, ...row }, at) => ({
+  const rows = found.rows.map(({ file, ...row }, at) => ({
     ...row,
     file: file && JSON.parse(file),
-    isForgotten: Boolean(forgotten),
     isCurrent: after === undefined && page === 1 && at === 0 && file !== null,
   }))
   return { ...found, rows }

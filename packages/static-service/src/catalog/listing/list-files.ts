@@ -145,34 +145,26 @@ export class FileListing {
   }
 
   readonly list = ({ search, ...rest }: ListQuery): Promise<FileList> => {
-    const before = this.#cache
     return this.#sql.snapshot(async (transaction) => {
       const query = { ...rest, search: search && fold(search) }
       const scope = await readScope(transaction, query)
       if (scope.size === null) return { rows: [], total: 0, isExact: true }
-      const cache = await this.#cacheOf(transaction, scope, before)
+      const cache = await this.#cacheOf(transaction, scope)
       const list = await this.#page({ transaction, query, scope, sample: this.#sample, known: knownOf(cache, query) })
-      const { page, page_size: pageSize, after } = query
-      const rows = list.rows.slice(0, pageSize)
-      // An exact total ends a page by its number; otherwise a row too many, or a full page, shows that more may follow.
-      const isLast =
-        after || !list.isExact
-          ? list.rows.length < pageSize + (after ? 1 : 0)
-          : (page - 1) * pageSize + rows.length >= list.total
-      return { ...list, rows, next: isLast ? undefined : rows.at(-1) }
+      const rows = list.rows.slice(0, query.page_size)
+      return { ...list, rows, next: list.rows.length > rows.length ? rows.at(-1) : undefined }
     })
   }
 
-  // What is known as of the snapshot. Of concurrent calls the newest snapshot counts; one that is older than the cache was
-  // when it began, `before`, is of a database that has lost changes.
-  async #cacheOf(transaction: SqlTransaction, { lastChange, changedAt }: ListScope, before: ListCache) {
+  // What is known as of the snapshot. Of concurrent calls the newest snapshot counts.
+  async #cacheOf(transaction: SqlTransaction, { lastChange, changedAt }: ListScope) {
     const now: ListCache = { lastChange, changedAt, lists: new Map() }
     if (isOf(this.#cache, now)) return this.#cache
     const known = this.#cache
     const changed = await readChanged(transaction, known, lastChange)
     if (changed) for (const [key, list] of known.lists) now.lists.set(key, afterChanges(list, changed))
     if (isOf(this.#cache, now)) return this.#cache
-    if (lastChange >= this.#cache.lastChange || this.#cache === before) this.#cache = now
+    if (lastChange >= this.#cache.lastChange) this.#cache = now
     return now
   }
 
@@ -195,23 +187,23 @@ export class FileListing {
     return { rows: await this.#select(read, ids), total: ids.length, isExact: true }
   }
 
-  /** Selects the page from all ids of a list; with `after`, one more row. */
+  /** Selects the page, and one more row, from all ids of a list. */
   async #select({ transaction, query }: ListRead, ids: number[]): Promise<FileRow[]> {
     const { page, page_size: pageSize, after, sort } = query
     const order = orders[sort]
-    if (!after) return readRows(transaction, idsIn(ids.slice((page - 1) * pageSize, page * pageSize)), order)
+    if (!after) return readRows(transaction, idsIn(ids.slice((page - 1) * pageSize, page * pageSize + 1)), order)
     const following = sql`select id from ${name('files')} where id ${among(ids)} and ${order.after(after)}
       order by ${order.by} limit ${pageSize + 1}`
     return readRows(transaction, following, order)
   }
 
-  // Counts from the nearest known position. After a file, one more.
+  // The page, and one more row. Counts from the nearest known position.
   async #scan(read: KnownRead): Promise<FileRow[]> {
     const { query, scope, known } = read
-    const { page_size: take, page, after } = query
-    const order = orders[orderOf(query)]
-    if (after) return scanPage(read, { order, after, offset: 0, take: take + 1 })
-    const position = (page - 1) * take
+    const { page_size: pageSize, page, after } = query
+    const [order, take] = [orders[orderOf(query)], pageSize + 1]
+    if (after) return scanPage(read, { order, after, offset: 0, take })
+    const position = (page - 1) * pageSize
     if (scope.total !== undefined && position >= scope.total) return []
     const start = await this.#startOf(read, position)
     const found = await scanPage(read, { order, from: start.row, offset: position - start.position, take })

@@ -154,10 +154,7 @@ class FileLookup {
   async #read(paths: string[]): Promise<Map<string, FileRow>> {
     const known = paths.map((path) => this.#known.get(path))
     const revisions = known.map((each) => each?.revision ?? '')
-    const found = await this.#postgres.query<Found & Record<string, unknown>>(
-      this.checkRules ? lookupWithRules : lookup,
-      [paths, revisions],
-    )
+    const found = await this.#postgres.query<Found & Record<string, unknown>>(lookup, [paths, revisions])
     const [first] = found
     if (first) await this.checkRules?.(first.rulesVersion)
     const rows = new Map<string, FileRow>()
@@ -188,10 +185,7 @@ const rowJson = `json_build_object(${fields.join(', ')})`
 const revision = 'hashtextextended(updated_at || digest, change_id)::text'
 
 // Without a join: PostgreSQL plans it each time, which takes longer than the look-ups.
-const queryOf = (rulesVersion: string) => `
-  select path, ${rulesVersion} "rulesVersion", ${revision} "revision",
+const lookup = `
+  select path, (select version from ${schemaName}.access_version) "rulesVersion", ${revision} "revision",
     case when ${revision} <> ($2::text[])[array_position($1::text[], path)] then ${rowJson} end "row"
   from ${schemaName}.files where path = any($1)`
-
-const lookup = queryOf('0')
-const lookupWithRules = queryOf(`(select version from ${schemaName}.access_version)`)

@@ -8,7 +8,7 @@ import type { StagedBlob } from '../../blobs/staging-file.ts'
 import { maxSmallBytes } from '../../blobs/stored-blob.ts'
 import type { NewFile } from '../../catalog/tables.ts'
 import { contentsMissing, invalidArchive, treeTooLarge } from '../../errors.ts'
-import { findPathFault, join, nameOf, parentOf } from '../../files/file-path.ts'
+import { findPathFault, join, nameOf } from '../../files/file-path.ts'
 import { categoryOf, contentTypeOf, headLength, typeByName } from '../../files/media-type.ts'
 import { type FileDependencies, keepFile } from '../files/store-files.ts'
 
@@ -48,7 +48,6 @@ interface Dependencies extends FileDependencies {
 export class TreeArrivals implements AsyncDisposable {
   readonly #dependencies: Dependencies
   readonly #paths = new Set<string>()
-  readonly #directories = new Set<string>()
   readonly #drafts = new Set<StagedBlob>()
   /** Of one batch; settles once each of its blobs is durable, or has failed. */
   #keeping = Promise.resolve()
@@ -123,11 +122,6 @@ export class TreeArrivals implements AsyncDisposable {
     const path = pathOf(directory, name, kind)
     if (path === undefined) return undefined
     if (this.#paths.has(path)) throw invalidArchive('the name is there twice', name)
-    if (this.#directories.has(path)) throw invalidArchive('it is also a directory', name)
-    for (let at = parentOf(path); at !== '' && !this.#directories.has(at); at = parentOf(at)) {
-      if (this.#paths.has(at)) throw invalidArchive('a directory of its name is a file', name)
-      this.#directories.add(at)
-    }
     if (this.#paths.size === trees.maxFiles) throw treeTooLarge(`${trees.maxFiles} files`)
     this.#paths.add(path)
     return path

@@ -106,18 +106,6 @@ test('lists have nothing of changes that the database has lost', async () => {
   expect(later).toEqual([[], ['a/found', 'found'], below])
 })
 
-test('a search is not repeated where the database has lost changes and none were made since', async () => {
-  const { writer, read, searches } = await startReplicas()
-  const loseCommits = await keepRows(writer.postgres)
-  await writer.catalog.writes.put({ files: [toFile('lost')] })
-  await read({ search: 'lost' })
-  await loseCommits()
-  const before = searches()
-
-  expect([await read({ search: 'lost' }), await read({ search: 'lost' })]).toEqual([[], []])
-  expect(searches() - before).toBe(1)
-})
-
 test('lists are right where the database has lost changes and more were made than lost', async () => {
   const { writer, read } = await startReplicas()
   const loseCommits = await keepRows(writer.postgres)
