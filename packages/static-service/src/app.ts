@@ -10,6 +10,7 @@ import {
   systemClock,
 } from '@domains-and-files/http'
 import packageJson from '../package.json' with { type: 'json' }
+import type { FileRow } from './catalog/tables.ts'
 import type { Dependencies } from './dependencies.ts'
 import { invalidPath } from './errors.ts'
 import { registerMetrics } from './metrics.ts'
@@ -32,8 +33,8 @@ import { exposedTusHeaders } from './routes/tus/tus-headers.ts'
 import { registerResumableRoutes } from './routes/tus/tus-routes.ts'
 import { ContentCache } from './serving/content-cache.ts'
 import { LinkHandler } from './serving/link-handler.ts'
-import { readableFiles } from './serving/readable-files.ts'
-import { describeFile } from './serving/served-file.ts'
+import { privateHeaders, readableFiles } from './serving/readable-files.ts'
+import { asPrivate, describeFile } from './serving/served-file.ts'
 import { StaticHandler } from './serving/static-handler.ts'
 import { Links, linkTokens } from './sharing/links.ts'
 
@@ -80,7 +81,8 @@ function createServing({ config, auth, catalog, store, compressor, rules }: Depe
   const handler = new StaticHandler({ cache, files, rules: policies, isForwarded, now })
   const links = new Links(auth.database, auth.now)
   const linkHandler = new LinkHandler({ links, cache, catalog, handler, findCaller })
-  return { cache, handler, linkHandler, links }
+  const past = (row: FileRow) => asPrivate(describeFile(row, policies), privateHeaders)
+  return { cache, handler, linkHandler, links, past }
 }
 
 async function registerRoutes(app: App, parts: Dependencies, serving: ReturnType<typeof createServing>) {
@@ -110,7 +112,7 @@ async function registerRoutes(app: App, parts: Dependencies, serving: ReturnType
   registerChangeRoutes(app, catalog)
   registerGetTreeRoute(app, files)
   registerAccessRoutes(app, rules)
-  registerHistoryRoutes(app, files)
+  registerHistoryRoutes(app, { ...files, ...serving })
   await registerRawBodies(app, (scope) => {
     registerPutFileRoute(scope, files)
     registerPutTreeRoutes(scope, files)

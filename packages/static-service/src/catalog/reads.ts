@@ -21,7 +21,7 @@ const queries = {
   tree: readTree,
   usage: readUsage,
   openTree: past.openTree,
-  treePage: past.readTreePage,
+  filesAt: past.filesAt,
   versions: listVersions,
   changes: listChanges,
   change: readChange,

@@ -46,7 +46,7 @@ export function readableFiles({ cache, rules, findReader }: Dependencies) {
   }
 }
 
-const privateHeaders = {
+export const privateHeaders = {
   'cache-control': 'private, no-cache',
   'cross-origin-resource-policy': 'same-origin',
   vary: 'Authorization',

@@ -77,10 +77,10 @@ test('a tree of which files have ended before they are read is cut off', async (
   onTestFinished(() => app.close())
   app.setValidatorCompiler(() => (value) => ({ value })).setSerializerCompiler(() => JSON.stringify)
   app.addHook('onRequest', async (request) => void Object.assign(request, { caller: {} }))
-  const first = [{ name: 'a', digest: '0'.repeat(64), size: 1, updatedAt: '' }]
-  const openTree = async () => ({ files: 2, first, etag: '"1"', change: 1 })
+  const openTree = async () => ({ files: 2, etag: '"1"', change: 1 })
+  const filesAt = async () => [{ path: 'docs/a', digest: '0'.repeat(64), size: 1 }]
   // Only what reading the names of a tree needs.
-  const dependencies = { catalog: { reads: { openTree, treePage: async () => [] } } }
+  const dependencies = { catalog: { reads: { openTree, filesAt } } }
   registerGetTreeRoute(app as unknown as App, dependencies as unknown as Parameters<typeof registerGetTreeRoute>[1])
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo // Listens on TCP.

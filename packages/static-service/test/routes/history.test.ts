@@ -118,7 +118,10 @@ test('a past content is an attachment, with ranges and conditions', async () => 
     'content-disposition': 'attachment; filename=a.txt',
     'content-length': '600000',
     'accept-ranges': 'bytes',
+    'cache-control': 'private, no-cache',
   })
+  const head = await service.call('HEAD', `/api/history/content?path=a.txt&change=${second}`)
+  expect([head.status, head.headers['content-length'], head.headers.etag]).toEqual([200, '600000', etag])
   expect([part.status, part.bytes.toString()]).toEqual([206, large.slice(599_990)])
   expect(part.headers['content-range']).toBe('bytes 599990-599999/600000')
   expect([current.status, failed.status, outside.status]).toEqual([304, 412, 416])

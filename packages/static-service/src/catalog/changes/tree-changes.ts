@@ -2,7 +2,7 @@ import type { TagList } from '@domains-and-files/http'
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import * as errors from '../../errors.ts'
 import { readPath } from '../../files/file-path.ts'
-import { filesAt, readOpenedTree, requireKept, type TreeState } from '../history/past-files.ts'
+import { filesAt, readTreeState, requireKept, type TreeState } from '../history/past-files.ts'
 import type { FileRow, NewFile } from '../tables.ts'
 import { type NewVersion, recordVersion } from '../versions.ts'
 import type { Actor, ChangeEntry } from './change-entry.ts'
@@ -57,14 +57,13 @@ export async function replaceTree(group: Group, wanted: TreeReplacement): Promis
   await writeChanges(group)
   // Recorded last: it refers to the change. Its name was checked before.
   if (version) await recordVersion(group, version)
-  const { files, etag } = await readOpenedTree(group.transaction, directory)
-  return { ...result, files, etag, change: change ?? null }
+  return { ...result, ...(await readTreeState(group.transaction, directory)), change: change ?? null }
 }
 
 async function applyTree(group: Group, wanted: TreeReplacement) {
   const { transaction } = group
   const { directory, source, isMerge, maxFiles, version, conditions } = wanted
-  const { first: _, ...state } = await readOpenedTree(transaction, directory)
+  const state = await readTreeState(transaction, directory)
   if (!holdsForTree(conditions, state)) throw errors.treeChanged(directory)
   if (version && (await isRecorded(transaction, version))) throw errors.versionExists(version.version)
   const files = await filesOf(group, wanted)

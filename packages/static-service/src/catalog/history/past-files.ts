@@ -198,77 +198,52 @@ export interface TreeState {
   etag: string
 }
 
-/** A file of a tree: its name relative to the tree's directory. */
-export interface TreeFile {
-  name: string
-  digest: string
-  size: number
-  /** ISO 8601. */
-  updatedAt: string
-}
+/** A file of a tree: its name is relative to the tree's directory. */
+export type TreeFile = FileRow & { name: string }
 
-export interface OpenedTree extends TreeState {
-  /** The first 20,000 files; `readTreePages` has the rest. */
-  first: TreeFile[]
-}
-
-/** `after`: files after this name; empty: from the first. */
-type TreePageQuery = Omit<FilesQuery, 'limit'>
-
-/** Files below a directory, in the order of the bytes of their names, at most `pageFiles`. */
-export async function readTreePage(
-  transaction: SqlTransaction,
-  { directory, after, change }: TreePageQuery,
-): Promise<TreeFile[]> {
-  const start = directory === '' ? '' : `${directory}/`
-  const rows = await filesAt(transaction, { directory, change, after: start + after, limit: pageFiles })
-  return rows.map(({ path, digest, size, updatedAt }) => ({ name: path.slice(start.length), digest, size, updatedAt }))
-}
-
-/** All pages of a tree, from after a name. */
-export async function* readTreePages(
-  readPage: (query: TreePageQuery) => Promise<TreeFile[]>,
-  query: TreePageQuery,
-): AsyncGenerator<TreeFile[]> {
-  let page = await readPage(query)
-  while (page.length > 0) {
-    yield page
-    const last = page.length === pageFiles ? page.at(-1) : undefined
-    page = last ? await readPage({ ...query, after: last.name }) : []
+/** The pages of a tree by path, and what they are together. */
+export async function* readTree(
+  readPage: (query: FilesQuery) => Promise<FileRow[]>,
+  { directory, change }: { directory: string; change?: number | undefined },
+): AsyncGenerator<TreeFile[], TreeState> {
+  const hash = createHash('sha256')
+  const start = directory === '' ? 0 : directory.length + 1
+  for (let [files, after] = [0, '']; ; ) {
+    const rows = await readPage({ directory, change, after, limit: pageFiles })
+    const page = rows.map((row) => ({ ...row, name: row.path.slice(start) }))
+    for (const { name, digest } of page) hash.update(`${name}\0${digest}\n`)
+    files += page.length
+    if (page.length > 0) yield page
+    after = page.at(-1)?.path ?? ''
+    if (page.length < pageFiles) return { files, etag: `"${hash.digest('hex').slice(0, 32)}"` }
   }
 }
 
 const pageFiles = 5000
-const heldFiles = 20_000
 
 /**
- * The files below a directory as a change left them, or as they are now, and the last change that they show.
+ * The state of the files below a directory after a change, or as they are now, and the last change that it shows.
  * @throws {HttpError} as `requireKept`.
  */
 export const openTree = (
   database: Sql,
   { directory, at }: { directory: string; at?: number | undefined },
-): Promise<OpenedTree & { change: number }> =>
+): Promise<TreeState & { change: number }> =>
   database.snapshot(async (transaction) => {
     if (at !== undefined) await requireKept(transaction, { directory, change: at })
-    const tree = await readOpenedTree(transaction, directory, at)
+    const tree = await readTreeState(transaction, directory, at)
     return { ...tree, change: at ?? (await readLastChange(transaction)) }
   })
 
 /** The tree as a transaction sees it. */
-export async function readOpenedTree(
+export async function readTreeState(
   transaction: SqlTransaction,
   directory: string,
   change?: number,
-): Promise<OpenedTree> {
-  const hash = createHash('sha256')
-  const first: TreeFile[] = []
-  let files = 0
-  const query = { directory, after: '', change }
-  for await (const page of readTreePages((next) => readTreePage(transaction, next), query)) {
-    for (const { name, digest } of page) hash.update(`${name}\0${digest}\n`)
-    files += page.length
-    if (first.length < heldFiles) first.push(...page)
+): Promise<TreeState> {
+  const pages = readTree((query) => filesAt(transaction, query), { directory, change })
+  for (;;) {
+    const { done, value } = await pages.next()
+    if (done) return value
   }
-  return { files, first, etag: `"${hash.digest('hex').slice(0, 32)}"` }
 }

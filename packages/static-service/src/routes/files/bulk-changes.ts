@@ -4,9 +4,9 @@ import { z } from 'zod'
 import type { Actor } from '../../catalog/changes/change-entry.ts'
 import { type DirectoryMove, type FileMove, isIntoItself, movedPath } from '../../catalog/changes/file-changes.ts'
 import type { Removed } from '../../catalog/changes/group.ts'
-import { readTreePages } from '../../catalog/history/past-files.ts'
+import { readTree } from '../../catalog/history/past-files.ts'
 import * as errors from '../../errors.ts'
-import { join, nameOf } from '../../files/file-path.ts'
+import { nameOf } from '../../files/file-path.ts'
 import { actorOf, requireWrittenDirectory, requireWrittenPath } from '../callers.ts'
 import { file } from '../schemas.ts'
 import { detectType } from '../trees/receive-tree.ts'
@@ -67,12 +67,8 @@ async function movesBelow(move: DirectoryMove, { catalog }: FileDependencies) {
   const { from: directory, overwrite } = move
   if (isIntoItself(move)) throw errors.moveIntoItself(move.to)
   const moves: DirectoryMove[] = []
-  const pages = readTreePages((query) => catalog.reads.treePage(query), { directory, after: '' })
-  for await (const page of pages) {
-    for (const { name } of page) {
-      const from = join(directory, name)
-      moves.push({ from, to: movedPath(from, move), overwrite })
-    }
+  for await (const page of readTree((query) => catalog.reads.filesAt(query), { directory })) {
+    for (const { path } of page) moves.push({ from: path, to: movedPath(path, move), overwrite })
     if (moves.length > maxFiles) break
   }
   if (moves.length === 0) throw errors.directoryNotFound(directory)

@@ -10,20 +10,16 @@ import {
   pageOf,
   pageQuery,
   type RawBody,
+  type RawResponse,
 } from '@domains-and-files/http'
-import { create as createDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { changeActions } from '../../catalog/changes/change-entry.ts'
 import type { PathState } from '../../catalog/history/change-log.ts'
 import type { FileRow } from '../../catalog/tables.ts'
 import * as errors from '../../errors.ts'
-import { nameOf } from '../../files/file-path.ts'
-import { frame, selectRanges } from '../../rfc9110/byte-ranges.ts'
-import { evaluateConditions } from '../../rfc9110/conditional-requests.ts'
-import { contentTag } from '../../rfc9110/content-negotiation.ts'
-import type { ContentCache } from '../../serving/content-cache.ts'
-import { joinPieces, openStream } from '../../serving/content-stream.ts'
+import type { ServedFile } from '../../serving/served-file.ts'
+import type { StaticHandler } from '../../serving/static-handler.ts'
 import { requireWrittenPath } from '../callers.ts'
 import { prefixQuery } from '../files/browse.ts'
 import type { FileDependencies } from '../files/store-files.ts'
@@ -137,8 +133,14 @@ const routes = operations({
   },
 })
 
+interface Dependencies extends Pick<FileDependencies, 'catalog' | 'describe'> {
+  handler: StaticHandler
+  /** A past file as it is served. */
+  past: (row: FileRow) => ServedFile
+}
+
 /** Routes of what was at a path, and of the files that versions show. */
-export function registerHistoryRoutes(app: App, { catalog, cache, describe }: FileDependencies) {
+export function registerHistoryRoutes(app: App, { catalog, describe, handler, past }: Dependencies) {
   app.get('/api/history', routes.getHistory, async (request, reply) => {
     const path = pathOf(request)
     const found = await catalog.reads.states({ ...request.query, path })
@@ -146,8 +148,10 @@ export function registerHistoryRoutes(app: App, { catalog, cache, describe }: Fi
     return { history: found.rows.map(describePathState), ...pageOf(request, reply, found) }
   })
   app.get('/api/history/content', routes.getPastContent, async (request, reply) => {
-    const row = await catalog.reads.fileAt({ ...request.query, path: pathOf(request) })
-    return sendPast(request, reply, { row, cache })
+    const path = pathOf(request)
+    const find = async () => past(await catalog.reads.fileAt({ ...request.query, path }))
+    const target = { path, isDirectory: false, query: new URLSearchParams('download') }
+    return send(reply, await handler.respondWith(request.raw, target, { find, admit: async () => undefined }))
   })
   app.get('/api/versions/:version/files', routes.listVersionFiles, async (request, reply) => {
     const { prefix: directory, ...query } = request.query
@@ -172,42 +176,20 @@ export function registerHistoryRoutes(app: App, { catalog, cache, describe }: Fi
 const pathOf = (request: FastifyRequest<{ Querystring: { path: string } }>): string =>
   requireWrittenPath(request.caller, request.query.path)
 
-// Only the identity coding, and no date: the digest identifies the bytes.
-async function sendPast(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { row, cache }: { row: FileRow; cache: ContentCache },
-) {
-  const validators = { etag: contentTag(row.digest, 'identity'), changed: undefined }
-  const selection = selectRanges(request, { validators, size: row.size })
-  const verdict = evaluateConditions(request.headers, validators)
-  if (verdict === 'failed') throw errors.preconditionFailed(row.path)
-  reply.headers({
-    etag: validators.etag,
-    'accept-ranges': 'bytes',
-    'cache-control': 'private, no-cache',
-  })
-  if (verdict === 'not modified') return reply.code(304).send()
-  if (selection === 'unsatisfiable') throw errors.rangeNotSatisfiable(row.size)
-  const content = await cache.content({ row }, 'identity')
-  if (!content) throw errors.historyGone()
-  const part = selection === 'whole' ? undefined : frame(selection, row)
-  reply.code(part ? 206 : 200).headers({
-    'content-type': row.contentType,
-    'content-disposition': createDisposition(nameOf(row.path)),
-    'content-length': String(part?.length ?? row.size),
-    ...part?.headers,
-  })
-  const pieces = part?.pieces ?? [{ start: 0, end: row.size }]
-  if (Buffer.isBuffer(content)) return reply.send(joinPieces(content, pieces))
-  const stream = await openStream(content, pieces)
-  const body = Readable.from(copies(stream))
+// A response of `StaticHandler`, through the framework.
+function send(reply: FastifyReply, { head, body }: RawResponse) {
+  reply.code(head.status)
+  // The first one is the request id.
+  for (let at = 2; at < head.headers.length; at += 2) reply.header(head.headers[at] ?? '', head.headers[at + 1])
+  if (typeof body === 'string') return reply.send(Buffer.from(body, 'latin1'))
+  if (!body || Buffer.isBuffer(body)) return reply.send(body)
+  const copy = Readable.from(copies(body))
   // Needed if the client left before the first chunk was read: `copies` has not started then.
-  body.once('close', () => void stream.return())
-  return reply.send(body)
+  copy.once('close', () => void body.return?.())
+  return reply.send(copy)
 }
 
 // A chunk is valid until the next one is requested, and Readable reads ahead.
-async function* copies(stream: RawBody) {
-  for await (const chunk of { [Symbol.asyncIterator]: () => stream }) yield Buffer.from(chunk)
+async function* copies(body: RawBody) {
+  for await (const chunk of { [Symbol.asyncIterator]: () => body }) yield Buffer.from(chunk)
 }

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { type ArchivedFile, writeTar, writeZip } from '../../archives/write-archive.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { type OpenedTree, readTreePages, type TreeFile } from '../../catalog/history/past-files.ts'
+import { readTree, type TreeFile, type TreeState } from '../../catalog/history/past-files.ts'
 import * as errors from '../../errors.ts'
 import { hasEncodedSlash, nameOf, readPath } from '../../files/file-path.ts'
 import { requireDirectory } from '../callers.ts'
@@ -96,7 +96,7 @@ export function registerGetTreeRoute(app: App, { catalog, store }: FileDependenc
     reply.header('etag', etag).header('cache-control', 'private, no-cache').header('vary', 'Accept')
     if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
     const type = formatOf(request.headers.accept)
-    const pages = wholeTree(catalog, directory, tree)
+    const pages = pagesOf(catalog, directory, tree)
     const archive = formats[type]
     reply.type(archive ? type : 'application/json; charset=utf-8')
     if (!archive) return reply.send(Readable.from(writeJson(directory, pages)) as never)
@@ -112,21 +112,14 @@ function formatOf(accept: string | undefined): Format {
   return available.find((format) => format === best) ?? 'application/x-tar'
 }
 
-/** All pages of a tree. @throws if past files ended before they were read: the response is then cut off. */
-async function* wholeTree(
-  catalog: Catalog,
+/** The pages of an opened tree. @throws if files of it are gone since: the response is then cut off. */
+async function* pagesOf(
+  { reads }: Catalog,
   directory: string,
-  { files, first, change }: OpenedTree & { change: number },
+  { etag, change }: TreeState & { change: number },
 ): AsyncGenerator<TreeFile[]> {
-  yield first
-  let missing = files - first.length
-  if (missing === 0) return
-  const query = { directory, after: first.at(-1)?.name ?? '', change }
-  for await (const page of readTreePages((next) => catalog.reads.treePage(next), query)) {
-    missing -= page.length
-    yield page
-  }
-  if (missing > 0) throw new Error(`files of the tree ${directory}/ are gone`)
+  const found = yield* readTree((query) => reads.filesAt(query), { directory, change })
+  if (found.etag !== etag) throw new Error(`files of the tree ${directory}/ are gone`)
 }
 
 async function* archived(pages: AsyncIterable<TreeFile[]>, store: BlobStore): AsyncGenerator<ArchivedFile> {
