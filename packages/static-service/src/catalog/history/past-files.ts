@@ -202,7 +202,7 @@ export interface TreeState {
 export type TreeFile = FileRow & { name: string }
 
 /** The pages of a tree by path, and what they are together. */
-export async function* readTree(
+export async function* readTreePages(
   readPage: (query: FilesQuery) => Promise<FileRow[]>,
   { directory, change }: { directory: string; change?: number | undefined },
 ): AsyncGenerator<TreeFile[], TreeState> {
@@ -241,7 +241,7 @@ export async function readTreeState(
   directory: string,
   change?: number,
 ): Promise<TreeState> {
-  const pages = readTree((query) => filesAt(transaction, query), { directory, change })
+  const pages = readTreePages((query) => filesAt(transaction, query), { directory, change })
   for (;;) {
     const { done, value } = await pages.next()
     if (done) return value

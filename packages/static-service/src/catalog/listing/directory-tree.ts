@@ -1,101 +1,69 @@
 import { name, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import { among, jsonObject } from '../records.ts'
+import { among } from '../records.ts'
 
 /** Maximum nodes of a response. */
 const maxNodes = 10_000
 
-interface DirectoryRow {
+/** A file or directory of the response: the columns of its row. */
+interface Node {
   path: string
-  /** Number of files and directories directly in it. */
-  children: number
-  /** Its node as JSON, without children. */
-  node: string
+  /** Of a directory; null: not opened. */
+  children?: Node[] | null
+  truncated?: true
 }
 
-/** A directory of the response. The database writes the JSON of nodes: thousands of rows would block the event loop. */
-interface Branch {
-  row: DirectoryRow
-  /** JSON of the files directly in it. */
-  files: string
-  /** Undefined: not opened. */
-  directories: Branch[] | undefined
-  isTruncated: boolean
+interface Directory {
+  parent: string
+  /** Number of files and directories directly in it. */
+  size: number
+  node: Node
 }
 
 /**
- * A directory (the root is empty) and as many levels below it, as JSON of the response. Breadth first; a directory that
- * does not fit whole stays unopened, except the first. Undefined when there is no such directory.
+ * A directory (the root is empty) and as many levels below it, as JSON of the response: objects would take longer between
+ * threads. Breadth first; a directory that does not fit whole stays unopened, except the first. Undefined when there is
+ * no such directory.
  */
 export const readTree = (
   database: Sql,
   { prefix, depth }: { prefix: string; depth: number },
 ): Promise<Uint8Array | undefined> =>
   database.snapshot(async (transaction) => {
-    const row = await transaction.get<DirectoryRow>(
-      sql`select ${directoryColumns} from ${name('directories')} where path = ${prefix}`,
-    )
-    if (!row) return undefined
-    const root = toBranch(row)
-    await openLevels(transaction, root, depth)
-    return Buffer.from(`{"tree":${write(root)}}`)
+    const [root] = await readDirectories(transaction, sql`path = ${prefix}`)
+    if (!root) return undefined
+    let left = maxNodes - 1
+    for (let [level, at] = [[root], 0]; at < depth && level.length > 0; at += 1) {
+      const limit = left
+      const opened = level.filter((directory) => {
+        if (directory.size > left && directory !== root) return false
+        if (directory.size > left) directory.node.truncated = true
+        left -= Math.min(directory.size, left)
+        return true
+      })
+      level = await open(transaction, opened, limit)
+    }
+    return Buffer.from(JSON.stringify({ tree: root.node }))
   })
 
-// In the order of a node's fields.
-const directoryColumns: Statement = sql`path, children, ${jsonObject({
-  name: 'name',
-  path: 'path',
-  type: "'directory'",
-  file_count: 'file_count',
-  total_size: 'total_size',
-})} node`
-
-const fileNode = jsonObject({ name: 'name', path: 'path', type: "'file'", size: 'size', content_type: 'content_type' })
-
-const toBranch = (row: DirectoryRow): Branch => ({ row, directories: undefined, files: '', isTruncated: false })
-
-async function openLevels(transaction: SqlTransaction, root: Branch, depth: number) {
-  let left = maxNodes - 1
-  let level = [root]
-  for (let at = 0; at < depth && level.length > 0; at += 1) {
-    const opened: Branch[] = []
-    const limit = left
-    for (const branch of level) {
-      const { children } = branch.row
-      if (children > left && branch !== root) continue
-      branch.isTruncated = children > left
-      left -= Math.min(children, left)
-      opened.push(branch)
-    }
-    await open(transaction, opened, limit)
-    level = opened.flatMap(({ directories = [] }) => directories)
-  }
-}
-
-// By the counts, all children of these directories fit, or there is only one directory.
-async function open(transaction: SqlTransaction, branches: Branch[], limit: number) {
-  const paths = branches.filter(({ row }) => row.children > 0).map(({ row }) => row.path)
-  for (const branch of branches) branch.directories = []
-  if (paths.length === 0) return
-  const byPath = new Map(branches.map((branch) => [branch.row.path, branch]))
-  const directories = await transaction.all<DirectoryRow & { parent: string }>(
-    sql`select parent, ${directoryColumns} from ${name('directories')}
-      where parent ${among(paths)} order by name limit ${limit}`,
+async function readDirectories(transaction: SqlTransaction, condition: Statement): Promise<Directory[]> {
+  const rows = await transaction.all<Node & Omit<Directory, 'node'>>(
+    sql`select parent, children size, name, path, 'directory' type, file_count, total_size
+      from ${name('directories')} where ${condition}`,
   )
-  for (const { parent, ...row } of directories) byPath.get(parent)?.directories?.push(toBranch(row))
-  // One look-up per directory: its index has the files by name.
-  const files = await transaction.all<{ path: string; files: string | null }>(sql`
-    select path, (select string_agg(node, ',') from (
-      select ${fileNode} node from ${name('files')} where directory = branch.path
-      order by name limit ${limit - directories.length}) file) files
-    from ${name('directories')} branch where path ${among(paths)}`)
-  for (const { path, files: json } of files) {
-    const branch = byPath.get(path)
-    if (branch && json) branch.files = json
-  }
+  return rows.map(({ parent, size, ...node }) => ({ parent, size, node: { ...node, children: null } }))
 }
 
-function write({ row, directories, files, isTruncated }: Branch): string {
-  const children = directories && [...directories.map(write), ...(files ? [files] : [])].join(',')
-  const list = children === undefined ? 'null' : `[${children}]`
-  return `${row.node.slice(0, -1)},"children":${list}${isTruncated ? ',"truncated":true' : ''}}`
+// By their sizes, all children of these directories fit, or there is only one directory.
+async function open(transaction: SqlTransaction, opened: Directory[], limit: number): Promise<Directory[]> {
+  const nodes = new Map(opened.map(({ node }) => [node.path, node]))
+  for (const { node } of opened) node.children = []
+  const isIn = among([...nodes.keys()])
+  const directories = await readDirectories(transaction, sql`parent ${isIn} order by name limit ${limit}`)
+  const files = await transaction.all<Node & { directory: string }>(
+    sql`select directory, name, path, 'file' type, size, content_type from ${name('files')}
+      where directory ${isIn} order by directory, name limit ${limit - directories.length}`,
+  )
+  for (const { parent, node } of directories) nodes.get(parent)?.children?.push(node)
+  for (const { directory, ...node } of files) nodes.get(directory)?.children?.push(node)
+  return directories
 }

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Actor } from '../../catalog/changes/change-entry.ts'
 import { type DirectoryMove, type FileMove, isIntoItself, movedPath } from '../../catalog/changes/file-changes.ts'
 import type { Removed } from '../../catalog/changes/group.ts'
-import { readTree } from '../../catalog/history/past-files.ts'
+import { readTreePages } from '../../catalog/history/past-files.ts'
 import * as errors from '../../errors.ts'
 import { nameOf } from '../../files/file-path.ts'
 import { actorOf, requireWrittenDirectory, requireWrittenPath } from '../callers.ts'
@@ -67,7 +67,7 @@ async function movesBelow(move: DirectoryMove, { catalog }: FileDependencies) {
   const { from: directory, overwrite } = move
   if (isIntoItself(move)) throw errors.moveIntoItself(move.to)
   const moves: DirectoryMove[] = []
-  for await (const page of readTree((query) => catalog.reads.filesAt(query), { directory })) {
+  for await (const page of readTreePages((query) => catalog.reads.filesAt(query), { directory })) {
     for (const { path } of page) moves.push({ from: path, to: movedPath(path, move), overwrite })
     if (moves.length > maxFiles) break
   }

@@ -182,7 +182,9 @@ function send(reply: FastifyReply, { head, body }: RawResponse) {
   // The first one is the request id.
   for (let at = 2; at < head.headers.length; at += 2) reply.header(head.headers[at] ?? '', head.headers[at + 1])
   if (typeof body === 'string') return reply.send(Buffer.from(body, 'latin1'))
-  if (!body || Buffer.isBuffer(body)) return reply.send(body)
+  // To HEAD, the framework takes no body for one of no bytes.
+  if (!body) return reply.send(reply.request.method === 'HEAD' ? Readable.from([]) : undefined)
+  if (Buffer.isBuffer(body)) return reply.send(body)
   const copy = Readable.from(copies(body))
   // Needed if the client left before the first chunk was read: `copies` has not started then.
   copy.once('close', () => void body.return?.())

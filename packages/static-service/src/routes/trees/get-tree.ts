@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { type ArchivedFile, writeTar, writeZip } from '../../archives/write-archive.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { readTree, type TreeFile, type TreeState } from '../../catalog/history/past-files.ts'
+import { readTreePages, type TreeFile, type TreeState } from '../../catalog/history/past-files.ts'
 import * as errors from '../../errors.ts'
 import { hasEncodedSlash, nameOf, readPath } from '../../files/file-path.ts'
 import { requireDirectory } from '../callers.ts'
@@ -118,7 +118,7 @@ async function* pagesOf(
   directory: string,
   { etag, change }: TreeState & { change: number },
 ): AsyncGenerator<TreeFile[]> {
-  const found = yield* readTree((query) => reads.filesAt(query), { directory, change })
+  const found = yield* readTreePages((query) => reads.filesAt(query), { directory, change })
   if (found.etag !== etag) throw new Error(`files of the tree ${directory}/ are gone`)
 }
 
