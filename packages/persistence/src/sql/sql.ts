@@ -12,8 +12,6 @@ export interface Target {
 export interface Rendered {
   text: string
   values: unknown[]
-  /** The values of each run: see `eachRow`. */
-  rows?: readonly unknown[][]
 }
 
 /** A statement, or a part of one: writes its text and its bound values for a target. */
@@ -55,16 +53,6 @@ export const dialect =
   (statements: Record<Dialect, Statement>): Statement =>
   (rendered, target) =>
     statements[target.dialect](rendered, target)
-
-/**
- * Adds no text: SQLite runs the statement once per row, and binds its values to the `?` in the text. The statement binds
- * no other values. Not for PostgreSQL, where each run is a round trip.
- */
-export const eachRow =
-  (rows: readonly unknown[][]): Statement =>
-  (rendered) => {
-    rendered.rows = rows
-  }
 
 const nothing = sql``
 

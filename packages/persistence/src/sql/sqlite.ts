@@ -251,11 +251,8 @@ class Connection implements SqlTransaction {
   }
 
   async run(statement: Statement): Promise<number> {
-    const { text, values, rows = [values] } = render(statement, target)
-    const prepared = this.prepare(text)
-    let changes = 0
-    for (const row of rows) changes += prepared.run(row).changes
-    return changes
+    const { text, values } = render(statement, target)
+    return this.prepare(text).run(...values).changes
   }
 
   prepare(text: string): Prepared<unknown[]> {

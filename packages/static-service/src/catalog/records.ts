@@ -1,4 +1,4 @@
-import { dialect, eachRow, join, name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { dialect, join, name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 
 // Sets of values in one bound value: statements keep their text, and stay prepared, whatever the number of rows.
 
@@ -46,20 +46,12 @@ export function recordsOf(columns: Columns) {
 
 /** Inserts rows with these columns. `onConflict`: text after the values. */
 export function insertInto(table: string, columns: Columns, onConflict = '') {
-  const all = columnsIn(columns)
-  const names = columnNames(columns)
-  const marks = text(...all.map(() => '?'))
-  const records = recordsOf(columns)
-  const otherwise = text(onConflict)
-  const into = sql`insert into ${name(table)} (${names})`
+  const [names, records, otherwise] = [columnNames(columns), recordsOf(columns), text(onConflict)]
   return async (transaction: Writer, rows: readonly object[]): Promise<void> => {
-    for (const some of pieces(rows)) {
-      const values =
-        transaction.dialect === 'sqlite'
-          ? sql`values (${marks})${eachRow(some.map((row) => all.map(({ member }) => Reflect.get(row, member))))}`
-          : sql`select ${names} from ${records(some)}`
-      await transaction.run(sql`${into} ${values} ${otherwise}`)
-    }
+    for (const some of pieces(rows))
+      await transaction.run(
+        sql`insert into ${name(table)} (${names}) select ${names} from ${records(some)} where true ${otherwise}`,
+      )
   }
 }
 
