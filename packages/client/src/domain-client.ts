@@ -1,11 +1,9 @@
 import createClient, { type Client } from 'openapi-fetch'
-import type { components, operations, paths } from '../generated/domain-service.d.ts'
+import type { operations, paths } from '../generated/domain-service.d.ts'
 import { unwrap } from './responses.ts'
 import { type ClientOptions, openSession } from './session.ts'
 
 export type RecordType = operations['setRrset']['parameters']['path']['type']
-
-export type ChangeStatus = components['schemas']['Change']['status']
 
 const pending = new Set<string>(['queued', 'sending'])
 const pollMs = 2_000

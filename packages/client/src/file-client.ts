@@ -33,20 +33,15 @@ export class FileClient {
       await uploadResumably(path, content, { ...options, ...this.#session })
       return unwrap(this.api.GET('/api/files/{path}', { params }))
     }
-    const { onProgress, onlyIfNew, signal } = options
     const stored = await unwrap(
       this.api.PUT('/api/files/{path}', {
         params,
         body: content,
         bodySerializer: (body) => body,
-        headers: {
-          'content-type': content.type || 'application/octet-stream',
-          ...(onlyIfNew && { 'if-none-match': '*' }),
-        },
-        ...(signal && { signal }),
+        headers: { 'content-type': content.type || 'application/octet-stream' },
       }),
     )
-    onProgress?.(content.size, content.size)
+    options.onProgress?.(content.size, content.size)
     return stored
   }
 }

@@ -1,4 +1,4 @@
-export { type ChangeStatus, DomainClient, type RecordType } from './domain-client.ts'
+export { DomainClient } from './domain-client.ts'
 export { FileClient, type StoredFile } from './file-client.ts'
 export { type Problem, ProblemError, pages, unwrap } from './responses.ts'
 export type { UploadOptions } from './resumable-upload.ts'

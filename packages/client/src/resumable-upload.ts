@@ -4,12 +4,7 @@ import type { Session } from './session.ts'
 export interface UploadOptions {
   /** Called with the bytes read so far and in total; the last call has both equal. */
   onProgress?: (sent: number, total: number) => void
-  /** Fail with 412 if the path exists. */
-  onlyIfNew?: boolean
-  signal?: AbortSignal
 }
-
-type Sending = UploadOptions & Session
 
 /** Larger files are sent in several requests of this many bytes: below the limits of common proxies. */
 export const partBytes = 16_777_216
@@ -19,7 +14,7 @@ export const partBytes = 16_777_216
  * Fails after seven retries (two minutes) without progress.
  * @throws {ProblemError} if the service rejects the file.
  */
-export async function uploadResumably(path: string, content: Blob, options: Sending): Promise<void> {
+export async function uploadResumably(path: string, content: Blob, options: UploadOptions & Session): Promise<void> {
   const { onProgress, sleep } = options
   let url = ''
   let offset = 0
@@ -28,7 +23,7 @@ export async function uploadResumably(path: string, content: Blob, options: Send
     try {
       url ||= await create(path, content, options)
       // Bytes of the failed request may have arrived, so ask for the offset.
-      const known = failures > 0 ? await readOffset(url, options) : offset
+      const known = failures > 0 ? offsetOf(await send(options, url, { method: 'HEAD' })) : offset
       if (known > offset) failures = 0
       offset = known
       const part = content.slice(offset, offset + partBytes)
@@ -40,7 +35,7 @@ export async function uploadResumably(path: string, content: Blob, options: Send
     } catch (error) {
       if (failures === maxFailures || !mayPass(error)) {
         // Delete it: unfinished uploads count against the user's limit.
-        if (url) await send('DELETE', url, options).catch(() => undefined)
+        if (url) await send(options, url, { method: 'DELETE' }).catch(() => undefined)
         throw error
       }
       failures += 1
@@ -49,37 +44,26 @@ export async function uploadResumably(path: string, content: Blob, options: Send
   }
 }
 
-async function create(path: string, { size }: Blob, options: Sending) {
-  const metadata = { path, overwrite: String(!options.onlyIfNew) }
-  const pairs = Object.entries(metadata).map(([key, value]) => `${key} ${encode(value)}`)
-  const headers = { 'upload-length': String(size), 'upload-metadata': pairs.join(',') }
-  const response = await send('POST', '/api/uploads/', options, { headers })
+async function create(path: string, { size }: Blob, session: Session) {
+  const name = btoa(String.fromCharCode(...new TextEncoder().encode(path)))
+  const headers = { 'upload-length': String(size), 'upload-metadata': `path ${name}` }
+  const response = await send(session, '/api/uploads/', { method: 'POST', headers })
   return response.headers.get('location') ?? ''
 }
 
-async function append(url: string, { offset, part }: { offset: number; part: Blob }, options: Sending) {
+async function append(url: string, { offset, part }: { offset: number; part: Blob }, session: Session) {
   const headers = { 'upload-offset': String(offset), 'content-type': 'application/offset+octet-stream' }
-  const response = await send('PATCH', url, options, { headers, body: part })
+  const response = await send(session, url, { method: 'PATCH', headers, body: part })
   return { offset: offsetOf(response), isStored: response.headers.has('content-location') }
 }
 
-const readOffset = async (url: string, options: Sending) => offsetOf(await send('HEAD', url, options))
-
 const offsetOf = ({ headers }: Response) => Number(headers.get('upload-offset'))
 
-async function send(
-  method: string,
-  url: string,
-  { baseUrl, signal, ...options }: Sending,
-  { headers = {}, body }: { headers?: Record<string, string>; body?: Blob } = {},
-): Promise<Response> {
-  const request = new Request(new URL(url, `${baseUrl}/`), {
-    method,
-    headers: { 'tus-resumable': '1.0.0', ...headers },
-    ...(body && { body }),
-    ...(signal && { signal }),
-  })
-  const response = await options.send(request)
+type Init = { method: string; headers?: Record<string, string>; body?: Blob }
+
+async function send({ baseUrl, send: sendRequest }: Session, url: string, init: Init): Promise<Response> {
+  const headers = { 'tus-resumable': '1.0.0', ...init.headers }
+  const response = await sendRequest(new Request(new URL(url, `${baseUrl}/`), { ...init, headers }))
   if (!response.ok) throw await ProblemError.from(response)
   await response.body?.cancel()
   return response
@@ -92,5 +76,3 @@ export const mayPass = (error: unknown) =>
     : error instanceof TypeError
 
 const maxFailures = 7
-
-const encode = (text: string) => btoa(String.fromCharCode(...new TextEncoder().encode(text)))

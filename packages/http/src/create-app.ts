@@ -59,7 +59,7 @@ export async function createApp(options: AppOptions, routes: (app: App) => Promi
   const { log, metrics, trustProxy, redaction, rawRoutes } = options
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
   const accessLog = new AccessLog(log, { trustProxy, metrics: requests, redaction })
-  const crossOrigin = crossOriginHeaders(options.corsOrigin, [...exposedHeaders, ...(options.exposedHeaders ?? [])])
+  const crossOrigin = crossOriginHeaders(options.corsOrigin, [exposedHeaders, ...(options.exposedHeaders ?? [])])
   const app = createServer(options, { limits, accessLog, crossOrigin })
   serveOptionalSlashes(app)
   const lost = 'Log lines lost: disk full, or reader slow or closed'
@@ -120,17 +120,6 @@ function createServer(
   return app
 }
 
-const exposedHeaders = [
-  'age',
-  'content-disposition',
-  'etag',
-  'link',
-  'location',
-  'preference-applied',
-  'ratelimit',
-  'ratelimit-policy',
-  'retry-after',
-  'warning',
-  'www-authenticate',
-  'x-request-id',
-]
+const exposedHeaders =
+  'age, content-disposition, etag, link, location, preference-applied, ratelimit, ratelimit-policy, retry-after, warning, ' +
+  'www-authenticate, x-request-id'

@@ -135,8 +135,8 @@ export function readDatabaseConfig(env: Environment) {
 export type Environment = Record<string, string | undefined>
 
 /**
- * Parses the environment by one schema. An empty variable counts as absent. For a secret NAME, `NAME_FILE` can name a
- * file with its value, such as a mounted container secret. Warns of variables that look like misspelled settings. `rules`
+ * Parses the environment by one schema. An empty variable counts as absent. `NAME_FILE` can name a file with the value of
+ * NAME, such as a mounted container secret. Warns of variables that look like misspelled settings. `rules`
  * find what is wrong between settings: a message by the name of one.
  * @throws {InvalidEnvironment} listing every error.
  */
@@ -148,7 +148,9 @@ export function readEnv<Schema extends z.ZodObject>(
   const errors: string[] = []
   const values: Record<string, string> = {}
   for (const name of Object.keys(schema.shape)) {
-    const value = env[name] || readSecretFile(name, env[`${name}_FILE`], errors)
+    // Names such as USERS_FILE are settings of their own.
+    const file = `${name}_FILE` in schema.shape ? undefined : env[`${name}_FILE`]
+    const value = env[name] || (file && readSettingFile(name, file, errors))
     if (value) values[name] = value
   }
   const ruled = schema.superRefine((settings, context) => {
@@ -176,23 +178,7 @@ export class InvalidEnvironment extends StartRefusedError {
   }
 }
 
-const secrets = new Set([
-  'JWT_SECRET',
-  'JWT_SECRET_PREVIOUS',
-  'ADMIN_PASSWORD',
-  'REGISTRAR_API_KEY',
-  'METRICS_TOKEN',
-  'OIDC_CLIENT_SECRET',
-  'DATABASE_URL',
-  'DATABASE_DIRECT_URL',
-  'AWS_ACCESS_KEY_ID',
-  'AWS_SECRET_ACCESS_KEY',
-  'AWS_SESSION_TOKEN',
-])
-
-function readSecretFile(name: string, file: string | undefined, errors: string[]) {
-  // Other names in _FILE, such as USERS_FILE, are settings of their own.
-  if (!file || !secrets.has(name)) return undefined
+function readSettingFile(name: string, file: string, errors: string[]) {
   try {
     return readFileSync(file, 'utf8').trim()
   } catch (error) {

@@ -1,10 +1,8 @@
-import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isCurrent } from '../requests/entity-tags.ts'
 import { hiddenRoute } from '../requests/validation.ts'
 
 // docs/adr/0014-docs-page.md says why this is not @fastify/swagger-ui.
@@ -13,7 +11,6 @@ interface Asset {
   type: string
   body: Buffer
   compressed: Buffer
-  etag: string
 }
 
 /** GET /docs: Swagger UI on /openapi.json, to read and try the API. Loads nothing from other hosts. */
@@ -32,15 +29,12 @@ export function serveDocsPage(app: FastifyInstance, title: string) {
     )
 }
 
-function sendAsset(request: FastifyRequest, reply: FastifyReply, { type, body, compressed, etag }: Asset) {
-  reply.headers({
+function sendAsset(request: FastifyRequest, reply: FastifyReply, { type, body, compressed }: Asset) {
+  reply.type(type).headers({
     'content-security-policy': policy,
-    'cache-control': 'public, no-cache',
+    'cache-control': 'public, max-age=3600',
     vary: 'accept-encoding',
-    etag,
   })
-  if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send()
-  reply.type(type)
   const acceptsGzip = /\bgzip\b(?! *; *q=0(?:\.0{1,3})?\b(?!\.))/i.test(request.headers['accept-encoding'] ?? '')
   return acceptsGzip ? reply.header('content-encoding', 'gzip').send(compressed) : reply.send(body)
 }
@@ -50,9 +44,7 @@ function once(subtype: string, load: () => Promise<Buffer>): () => Promise<Asset
   let asset: Promise<Asset> | undefined
   return () => {
     asset ??= load().then(async (body) => {
-      const digest = createHash('sha256').update(body).digest('base64url')
-      const type = `text/${subtype}; charset=utf-8`
-      return { type, body, compressed: await promisify(gzip)(body), etag: `"${digest}"` }
+      return { type: `text/${subtype}; charset=utf-8`, body, compressed: await promisify(gzip)(body) }
     })
     return asset
   }
