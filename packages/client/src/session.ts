@@ -1,4 +1,6 @@
-import { ProblemError } from './responses.ts'
+import createClient from 'openapi-fetch'
+import type { paths } from '../generated/static-service.d.ts'
+import { unwrap } from './responses.ts'
 
 export type Fetch = (request: Request) => Promise<Response>
 
@@ -40,15 +42,9 @@ export function openSession(options: ClientOptions): Session {
     login = started
     return started
   }
-  async function logIn(password: object): Promise<string> {
-    const headers = { 'content-type': 'application/json' }
-    const body = JSON.stringify(password)
-    const request = new Request(`${baseUrl}/api/auth/login`, { method: 'POST', headers, body })
-    const response = await fetch(request)
-    if (!response.ok) throw await ProblemError.from(response)
-    const answer: unknown = await response.json()
-    if (typeof answer === 'object' && answer !== null && 'access_token' in answer) return String(answer.access_token)
-    throw new Error(`${baseUrl} is not one of the services: its login returned no token`)
+  async function logIn(body: { username: string; password: string }): Promise<string> {
+    const api = createClient<paths>({ baseUrl, fetch })
+    return (await unwrap(api.POST('/api/auth/login', { body }))).access_token
   }
   const send: Fetch = async (request) => {
     const used = getToken()

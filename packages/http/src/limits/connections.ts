@@ -61,7 +61,7 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
   })
 }
 
-/** Watches the bodies of requests, and keeps each exchange for `answerSocketError` until it has ended. */
+/** Watches the bodies of requests, and keeps the latest exchange of each connection for `answerSocketError`. */
 export const trackExchanges =
   (bodies: RequestBodies, serve: RequestListener): RequestListener =>
   (request, response) => {
@@ -71,14 +71,8 @@ export const trackExchanges =
       // Fix the request id, so that a later rejection of the body has the id of the log lines.
       request.headers['x-request-id'] = requestIdOf(request)
       bodies.add(request, response)
-      serve(request, response)
-      return
     }
     serve(request, response)
-    if (!isSent(response)) return
-    // Most responses are sent by now. Kept until the next request of their socket, garbage collections would copy them.
-    socket[latest] = undefined
-    markAnswered(socket)
   }
 
 // The latest exchange, stored on its socket, since each request sets it.
@@ -89,23 +83,6 @@ interface Exchange {
   request: IncomingMessage
   response: ServerResponse
 }
-
-// The socket answered last in this event-loop iteration: the parser may still reject bytes that followed the request in
-// the same read.
-let justAnswered: Socket | undefined
-
-function markAnswered(socket: Socket) {
-  if (!justAnswered) {
-    setImmediate(() => {
-      justAnswered = undefined
-    })
-  }
-  justAnswered = socket
-}
-
-/** Whether the kernel has taken all of a response. Node's `writableFinished` follows in a later tick. */
-export const isSent = ({ socket, writableEnded }: ServerResponse) =>
-  writableEnded && socket !== null && socket.writableLength === 0 && !socket.destroyed
 
 const smallResponse = 16_384
 
@@ -119,7 +96,6 @@ export function answerSocketError(
   crossOrigin: CrossOriginHeaders = () => ({}),
 ) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
-  if (socket === justAnswered) return socket.destroySoon()
   const { request, response } = unfinishedOn(socket) ?? {}
   if (request?.complete) {
     socket.pause()

@@ -122,7 +122,6 @@ class AdmissionQueue {
   readonly #limits: ConnectionLimits
   readonly #handlers: Handlers
   readonly #queue: { request: IncomingMessage; response: ServerResponse; since: number }[] = []
-  #servedUntimed = 0
   #isSliceOpen = false
   #hasAccepted = false
   #sliceEnd = 0
@@ -138,15 +137,9 @@ class AdmissionQueue {
   readonly admit: RequestListener = (request, response) => {
     const { length: queued } = this.#queue
     if (this.#handlers.loop.isLate && !isExempt(request)) return this.#handlers.refuse(request, response)
-    // The first requests of an iteration are not timed: the clock and a slice would cost as much as a whole iteration.
-    if (queued === 0 && this.#servedUntimed < untimed) {
-      this.#servedUntimed += 1
-      return this.#handlers.serve(request, response)
-    }
-    if (isExempt(request)) return this.#handlers.serve(request, response)
     const now = performance.now()
     if (!this.#isSliceOpen) this.#openSlice(now)
-    if (queued === 0 && now < this.#sliceEnd) return this.#handlers.serve(request, response)
+    if ((queued === 0 && now < this.#sliceEnd) || isExempt(request)) return this.#handlers.serve(request, response)
     // Bounded: Node's back-pressure counts only unsent bytes, so one connection can pipeline requests without end.
     if (queued >= this.#limits.maxQueued) return this.#handlers.refuse(request, response)
     this.#queue.push({ request, response, since: now })
@@ -161,7 +154,6 @@ class AdmissionQueue {
 
   #endSlice() {
     this.#isSliceOpen = false
-    this.#servedUntimed = 0
     if (this.#queue.length === 0) return
     this.#openSlice(performance.now())
     this.#serveNext()
@@ -178,5 +170,3 @@ class AdmissionQueue {
     if (now < this.#sliceEnd) queueMicrotask(() => process.nextTick(() => this.#serveNext()))
   }
 }
-
-const untimed = 16

@@ -1,19 +1,10 @@
 import { z } from 'zod'
 
 /** A JSON Schema of draft 2020-12, as OpenAPI 3.1 embeds it. */
-export interface JsonSchema {
-  $ref?: string
-  description?: string
-  examples?: unknown[]
+export interface JsonSchema extends z.core.JSONSchema.JSONSchema {
   properties?: Record<string, JsonSchema>
-  required?: string[]
   items?: JsonSchema
   anyOf?: JsonSchema[]
-  enum?: unknown[]
-  /** Several for a value that can be null. */
-  type?: string | string[]
-  format?: string
-  [keyword: string]: unknown
 }
 
 /** Converted zod schemas. Those with an `id`, and the named ones that they refer to, are components. */

@@ -1,7 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { isSent } from '../limits/connections.ts'
 import type { AccessLog, Exchange, Outcome } from '../logging/access-log.ts'
 import { problemOf, STATUS_CODES, toProblem, validateHeaderName, validateHeaderValue } from '../problem-details.ts'
 import { framingError, requestIdOf } from './request-head.ts'
@@ -193,6 +192,10 @@ export class RawRouteServer {
 }
 
 const maxPipelined = 64
+
+/** Whether the kernel has taken all of a response. Node's `writableFinished` follows in a later tick. */
+const isSent = ({ socket, writableEnded }: ServerResponse) =>
+  writableEnded && socket !== null && socket.writableLength === 0 && !socket.destroyed
 
 function routeOf(routes: RawRoute[], url: string): RawRoute | undefined {
   for (const route of routes) if (url.startsWith(route.prefix)) return route
