@@ -7,10 +7,8 @@ export const domainNotFound = (domain: string) =>
   new HttpError(404, 'domain_not_found', `There is no domain ${domain} in this account`)
 
 /** `errors` point at the ids of a batch that are not in the zone. */
-export function recordNotFound(id: string, errors?: Fault[]) {
-  const detail = `There is no record ${id} in this zone: read the zone again for its present ids`
-  return new HttpError(404, 'record_not_found', detail, { errors })
-}
+export const recordNotFound = (id: string, errors?: Fault[]) =>
+  new HttpError(404, 'record_not_found', `There is no record ${id} in this zone: read the zone again`, { errors })
 
 export const rrsetNotFound = (name: string, type: string) =>
   new HttpError(404, 'record_not_found', `There is no ${name} ${type} in this zone`)
@@ -33,10 +31,8 @@ export const rightsEnded = () =>
 export const dnsNotManaged = (domain: string) =>
   new HttpError(409, 'dns_not_managed', `${domain} has other nameservers than the registrar's: its records are there`)
 
-export function recordExists(record: HostRecord) {
-  const detail = `${record.name} ${record.type} ${record.address} is there already, as record ${record.id}`
-  return new HttpError(409, 'record_exists', detail)
-}
+export const recordExists = ({ id, name, type, address }: HostRecord) =>
+  new HttpError(409, 'record_exists', `${name} ${type} ${address} is there already, as record ${id}`)
 
 export function recordConflict(record: HostRecord, live: HostRecord, reason: string) {
   const detail = `${record.name} ${record.type} cannot be beside record ${live.id} (${live.name} ${live.type} ${live.address}): ${reason}`
@@ -141,9 +137,7 @@ export function changeOutdated(
   return new HttpError(409, 'change_outdated', detail, { members: diffs })
 }
 
-export function tooManyChanges(what: string) {
-  const detail = `${what}: try again when some of them have ended`
-  return new HttpError(429, 'too_many_changes', detail, { retryAfter: 60 })
-}
+export const tooManyChanges = (what: string) =>
+  new HttpError(429, 'too_many_changes', `${what}: try again when some of them have ended`, { retryAfter: 60 })
 
 export const tooManyWaiting = () => unavailable(10, 'Too many writes wait for this domain: try again later')

@@ -97,9 +97,7 @@ export const domainFailures = [
 /** Failures of writes of a zone. */
 export const writeFailures = [
   ...domainFailures,
-  errors.emailTypeConflict(
-    'The zone\'s email type is FWD, and a first MX record would end that: send "email_type": "MX", or in a zone file "; domain-service email-type MX", if you mean it',
-  ),
+  errors.emailTypeConflict("The zone's email type is FWD, and a first MX record would end that"),
   errors.unsupportedRecords([{ ...record, name: '_sip._tcp', type: 'SRV' }]),
   errors.preconditionFailed(etag),
   errors.tooManyRecords(),

@@ -179,13 +179,9 @@ function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
 function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
   const { emailType } = edit
   const { added, removed } = differenceOf(zone, { ...zone, rows: edit.rows })
-  const gone = new Set(removed)
   // A row that is still there stays as it was read, so that it does not count as changed.
-  const rows = [...zone.rows.filter((row) => !gone.has(row)), ...added]
-  if (emailType !== undefined) return { ...zone, rows, emailType }
-  return added.length + removed.length === 0
-    ? { ...zone, rows }
-    : { ...zone, rows, emailType: keepEmailType({ before: zone, rows }) }
+  const rows = [...subtract(zone.rows, removed), ...added]
+  return { ...zone, rows, emailType: emailType ?? keepEmailType({ before: zone, rows }) }
 }
 
 // The zone without the effect of one change; later changes stay.

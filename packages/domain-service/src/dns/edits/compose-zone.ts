@@ -152,7 +152,7 @@ export function findConflicts(candidates: Candidate[], live: Row[]) {
       ? [{ path: candidate.pointer(rule.field), message: messageOf(rule, other.pointer(rule.field)) }]
       : [],
   )
-  return { faults, error: unnamed && toError(unnamed) }
+  return { faults, error: unnamed && toError(unnamed.candidate, unnamed.other, unnamed.rule) }
 }
 
 /** Why two records cannot be in one zone. */
@@ -163,12 +163,6 @@ interface Rule {
   /** Default: records of all types. */
   types?: string[]
   applies?: (a: Row, b: Row) => boolean
-}
-
-interface Conflict {
-  candidate: Candidate
-  other: Candidate
-  rule: Rule
 }
 
 const differ = (a: Row, b: Row) => a.type !== b.type || a.address !== b.address
@@ -208,7 +202,7 @@ const rulesOfZone: Rule[] = [
 ]
 
 // Pairs each new candidate with the first one that it conflicts with, preferring rows that the request names.
-const pairUp = (candidates: Candidate[], rules: Rule[], known: ReadonlySet<Row>): Conflict[] =>
+const pairUp = (candidates: Candidate[], rules: Rule[], known: ReadonlySet<Row>) =>
   rules.flatMap((rule) => {
     const { types, applies = () => true } = rule
     const ruled = candidates.filter(({ row }) => types?.includes(row.type) ?? true)
@@ -220,7 +214,7 @@ const pairUp = (candidates: Candidate[], rules: Rule[], known: ReadonlySet<Row>)
     })
   })
 
-function toError({ candidate, other, rule }: Conflict): HttpError {
+function toError(candidate: Candidate, other: Candidate, rule: Rule): HttpError {
   const live = parseRow(other.row).record
   if (rule === identical) return recordExists(live)
   return recordConflict(parseRow(candidate.row).record, live, rule.reason)

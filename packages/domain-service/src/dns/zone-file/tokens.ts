@@ -38,6 +38,7 @@ export function readEntries(text: string): { entries: Entry[]; faults: Fault[] }
     count += space ? 0 : 1
     if (count > maxTokens) {
       fault(line, `is past the limit of ${maxTokens} words and lines`)
+      entry.tokens = []
       break
     }
     const isBegun = entry.tokens.length > 0 || entry.comment !== undefined || depth > 0

@@ -57,13 +57,11 @@ class ZoneFileParser {
     const { records, lines } = this.file
     if (this.#faults.length === 0) return this.file
     // A malformed line fails the file in any case, so record faults are reported, too, even if the zone has the records.
-    const faulty = new Set(this.#faults.map(lineOf))
     records.forEach((record, index) => {
-      const line = lines[index] ?? 0
-      const [fault] = faulty.has(line) ? [] : faultsOf(record, this.#domain)
-      if (fault) this.#fault(line, fault[1])
+      const [fault] = faultsOf(record, this.#domain)
+      if (fault) this.#fault(lines[index] ?? 0, fault[1])
     })
-    throw validationFailed(this.#faults.sort(byLine))
+    throw validationFailed(this.#faults.sort((a, b) => lineOf(a) - lineOf(b)))
   }
 
   #comment({ line, comment = '' }: Entry) {
@@ -176,8 +174,6 @@ function parseTtl(text: string): number | undefined {
 }
 
 const lineOf = ({ path }: Fault) => Number(path.slice('/line/'.length))
-
-const byLine = (a: Fault, b: Fault) => lineOf(a) - lineOf(b)
 
 /**
  * A zone as a zone file (RFC 1035), pure ASCII. Records that DNS cannot express are comments; parsed again, the file

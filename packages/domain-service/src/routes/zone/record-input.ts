@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
 import { rrsetPointer } from '../../dns/edits/apply-edit.ts'
 import { findConflicts, type Pointer } from '../../dns/edits/compose-zone.ts'
-import type { SetRrsetEdit, ZoneEdit } from '../../dns/edits/zone-edit.ts'
+import type { BatchEdit, ReplaceEdit, SetRrsetEdit, ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { type Field, faultsOf, type RecordInput, toRow } from '../../dns/record.ts'
 import { recordTypes } from '../../dns/record-types.ts'
 import { emailTypes } from '../../dns/zone.ts'
@@ -68,30 +68,20 @@ export const patchFields = {
  */
 export function editFaults(edit: ZoneEdit, domain: string): Fault[] {
   if (edit.kind === 'setRrset') return rrsetFaults(edit, domain)
-  if (edit.kind !== 'batch' && edit.kind !== 'replace') return []
-  const isBatch = edit.kind === 'batch'
-  const { records = [], update = [] } = isBatch ? { ...edit, records: edit.add } : { ...edit, update: [] }
-  const isSingle = isBatch && edit.isSingle
-  const pointerTo = (list: string, index: number) =>
-    isSingle ? singlePointer : (field: Field) => `/${list}/${index}/${field}`
-  const list = isBatch ? 'add' : 'hosts'
-  const added = records.map((given: Given = {}, at) => ({ given, pointer: pointerTo(list, at) }))
-  return [
-    // Checks neither type nor address: the live record has the type, and the type decides which addresses are valid.
-    ...update.flatMap(({ patch: { name, ttl } }, index) =>
-      recordFaults({ name, ttl: ttl ?? undefined }, domain, pointerTo('update', index)),
-    ),
-    ...added.flatMap(({ given, pointer }) => recordFaults(given, domain, pointer)),
-    ...(isSingle ? [] : conflictsBetween(added)),
-  ]
-}
-
-function conflictsBetween(added: { given: Given; pointer: Pointer }[]): Fault[] {
-  const candidates = added.flatMap(({ given: { name, type, address }, pointer }) => {
+  const { isSingle, update = [], add = [], records = [] } = edit as Lists
+  const pointTo = (list: string) => (given: Given | undefined, index: number) => ({
+    given: given ?? {},
+    pointer: isSingle ? singlePointer : (field: Field) => `/${list}/${index}/${field}`,
+  })
+  // Without type and address: the live record has the type, and the type decides which addresses are valid.
+  const updated = update.map(({ patch: { name, ttl } }) => ({ name, ttl: ttl ?? undefined })).map(pointTo('update'))
+  const added = [...add.map(pointTo('add')), ...records.map(pointTo('hosts'))]
+  const rows = added.flatMap(({ given: { name, type, address }, pointer }) => {
     if (name === undefined || type === undefined || address === undefined) return []
     return { row: toRow({ name, type, address }), pointer }
   })
-  return findConflicts(candidates, []).faults
+  const faults = [...updated, ...added].flatMap(({ given, pointer }) => recordFaults(given, domain, pointer))
+  return [...faults, ...findConflicts(rows, []).faults]
 }
 
 /** The faults of an RRset in its name, its TTL and its values; those of MX are left out. */
@@ -124,6 +114,9 @@ export function takingRecords<Route extends { config: object }, Request>(
 
 // 150 records of 2500 characters, each escaped in JSON as two surrogates.
 const maxRecordsBytes = 5 * 1024 * 1024
+
+/** Of a batch and of a replacement. */
+type Lists = Partial<Pick<BatchEdit, 'isSingle' | 'update' | 'add'> & Pick<ReplaceEdit, 'records'>>
 
 type Given = { [Name in keyof RecordInput]?: RecordInput[Name] | undefined }
 

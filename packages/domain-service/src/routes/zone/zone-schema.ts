@@ -33,9 +33,7 @@ export const Changes = z
 export const ZoneAnswer = z
   .object({
     domain: z.string().meta({ examples: [domain] }),
-    uses_registrar_dns: z
-      .boolean()
-      .describe('false: the domain uses other nameservers, so its records cannot be written here'),
+    uses_registrar_dns: z.boolean().describe('false: it uses other nameservers, and cannot be written here'),
     email_type: z.nullable(z.string()).meta({
       description: `how the domain receives mail: ${emailTypes.join(', ')}; null: unknown`,
       examples: ['NONE'],
@@ -45,12 +43,7 @@ export const ZoneAnswer = z
   .meta({ id: 'Zone' })
 
 const dry_run = z.literal(true).optional().describe('nothing was written')
-const verified = z
-  .literal(false)
-  .optional()
-  .describe(
-    'the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome',
-  )
+const verified = z.literal(false).optional().describe('not read back yet: GET /api/changes tells the outcome')
 
 const warnings = z
   .array(z.string())
