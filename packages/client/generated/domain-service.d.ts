@@ -1745,7 +1745,7 @@ export interface components {
         Zone: {
             /** @example alder-and-finch.com */
             domain: string;
-            /** @description false: the domain uses other nameservers, so its records cannot be written here */
+            /** @description false: it uses other nameservers, and cannot be written here */
             uses_registrar_dns: boolean;
             /**
              * @description how the domain receives mail: NONE, MX, MXE, FWD, OX, GMAIL; null: unknown
@@ -1784,7 +1784,7 @@ export interface components {
         WrittenZone: {
             /** @example alder-and-finch.com */
             domain: string;
-            /** @description false: the domain uses other nameservers, so its records cannot be written here */
+            /** @description false: it uses other nameservers, and cannot be written here */
             uses_registrar_dns: boolean;
             /**
              * @description how the domain receives mail: NONE, MX, MXE, FWD, OX, GMAIL; null: unknown
@@ -1799,7 +1799,7 @@ export interface components {
              */
             dry_run?: true;
             /**
-             * @description the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome
+             * @description not read back yet: GET /api/changes tells the outcome
              * @constant
              */
             verified?: false;
@@ -1949,7 +1949,7 @@ export interface components {
              */
             dry_run?: true;
             /**
-             * @description the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome
+             * @description not read back yet: GET /api/changes tells the outcome
              * @constant
              */
             verified?: false;
@@ -2016,7 +2016,7 @@ export interface components {
              */
             dry_run?: true;
             /**
-             * @description the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome
+             * @description not read back yet: GET /api/changes tells the outcome
              * @constant
              */
             verified?: false;
