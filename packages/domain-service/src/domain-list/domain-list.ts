@@ -7,11 +7,6 @@ import type { DomainEntry } from '../registrar/responses.ts'
 import { ListReader, pageSize, type ReaderOptions } from './list-reader.ts'
 import type { ListPass, StoredPasses } from './list-store.ts'
 
-interface ListOptions extends ReaderOptions {
-  /** Milliseconds from one reading to the next; longer for a list whose reading takes long. */
-  ttlMs: number
-}
-
 export interface ListPage {
   domains: DomainEntry[]
   total: number
@@ -35,7 +30,7 @@ const restFactor = 4
  * request starts the first reading; from then on no request waits for the registrar, also after a restart.
  */
 export class DomainList {
-  readonly #options: ListOptions
+  readonly #options: ReaderOptions
   readonly #reader: ListReader
   #snapshot: ListSnapshot | undefined
   #reading: Promise<void> | undefined
@@ -44,11 +39,11 @@ export class DomainList {
   #isClosed = false
 
   /** Starts with the stored list. */
-  static async open(options: ListOptions): Promise<DomainList> {
+  static async open(options: ReaderOptions): Promise<DomainList> {
     return new DomainList(options, await options.store.load())
   }
 
-  private constructor(options: ListOptions, { complete, partial }: StoredPasses) {
+  private constructor(options: ReaderOptions, { complete, partial }: StoredPasses) {
     this.#options = options
     if (complete) this.#snapshot = toSnapshot(complete)
     this.#reader = new ListReader(options, { complete, partial })

@@ -7,15 +7,13 @@ import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
 /** The registrar's largest page. */
 export const pageSize = 100
 
-export interface ListSource extends Pick<RegistrarClient, 'listDomains' | 'freshAgeMs'> {
-  quota: Pick<RegistrarClient['quota'], 'waitMs'>
-}
-
 export interface ReaderOptions {
-  registrar: ListSource
+  registrar: RegistrarClient
   store: DomainListStore
   /** Where several processes have the same list: one at a time reads it. */
   leases?: Leases | undefined
+  /** Milliseconds from one reading to the next; longer for a list whose reading takes long. */
+  ttlMs: number
   clock: Clock
   log: Logger
 }

@@ -2,7 +2,6 @@ import { requireRrsetWrites } from '@domains-and-files/auth'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { HostRecord, RecordKey } from '../dns/record.ts'
 import type { StoredChallenge } from '../ledger/challenge-store.ts'
-import type { StoredChange } from '../ledger/ledger.ts'
 import type { HostName } from './host-name.ts'
 import type { IntegrationDependencies, WriteContext } from './retrying-writer.ts'
 
@@ -91,18 +90,9 @@ export class AcmeChallenges {
   async #hasAdded(challenge: StoredChallenge): Promise<boolean> {
     if (challenge.isAdded) return true
     const { domain, createdAt, requestId } = challenge
-    const filter = { domain, since: new Date(createdAt - maxSkewMs), sentOnly: true }
-    const isAdding = (change: StoredChange) =>
-      change.request_id === requestId &&
-      change.status === 'confirmed' &&
-      change.summary?.added.some((record) => isRecordOf(challenge, record))
-    let after: number | undefined
-    do {
-      const page = await this.#dependencies.ledger.list(filter, { page: 1, page_size: 100, after })
-      if (page.changes.some(isAdding)) return true
-      after = page.next
-    } while (after !== undefined)
-    return false
+    const filter = { domain, since: new Date(createdAt - maxSkewMs), status: 'confirmed', requestId } as const
+    const { changes } = await this.#dependencies.ledger.list(filter, { page: 1, page_size: 100 })
+    return changes.some(({ summary }) => summary?.added.some((record) => isRecordOf(challenge, record)))
   }
 
   // Queued before the client's write, it joins the same batch. Resolves once it is queued.

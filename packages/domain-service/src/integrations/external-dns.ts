@@ -56,7 +56,7 @@ class ExternalDnsWebhook {
     const { domains, config } = this.#dependencies
     const { externalDnsDomains: only } = config
     const listed = await domains.select(
-      { listType: 'ALL', searchTerm: undefined, sortBy: 'NAME', page: 1, pageSize: maxDomains },
+      { listType: 'ALL', searchTerm: undefined, sortBy: 'NAME', page: 1, pageSize: 10_000 },
       { isVisible: (name) => allowsDomain(caller, name) && (only?.includes(name) ?? true), wantsFresh: false },
     )
     const found = listed.domains.map((each) => (each.uses_registrar_dns === false ? '' : readDomain(each.name)))
@@ -93,7 +93,8 @@ class ExternalDnsWebhook {
       for (const [at, endpoint] of changes[key].entries()) {
         const pointer = `/${key}/${at}`
         const { domain, name } = await this.#locate(endpoint, { caller, pointer })
-        const { edit, pointers } = edits.getOrInsertComputed(domain.name, () => newEdit(domain))
+        const empty: DomainEdit = { domain, edit: { kind: 'ensure', present: [], absent: [] }, pointers: [] }
+        const { edit, pointers } = edits.getOrInsert(domain.name, empty)
         const records = toRecords(endpoint, name)
         if (key === 'delete' || key === 'updateOld') edit.absent.push(...records)
         else {
@@ -132,17 +133,11 @@ interface DomainEdit {
   pointers: ((field: string) => string)[]
 }
 
-const newEdit = (domain: Domain): DomainEdit => {
-  return { domain, edit: { kind: 'ensure', present: [], absent: [] }, pointers: [] }
-}
-
 // The records of an endpoint are its targets, in their order.
 const pointerTo = (endpoint: string) => (_record: unknown, index: number) => (field: string) => {
   const known: Record<string, string> = { name: 'dnsName', type: 'recordType', ttl: 'recordTTL' }
   return `${endpoint}/${known[field] ?? `targets/${index}`}`
 }
-
-const maxDomains = 10_000
 
 // A domain that has moved to other nameservers, or away, must not stop the others: external-dns ends at a 4xx.
 function noneIfUnmanaged(error: unknown): Endpoint[] {
@@ -196,9 +191,9 @@ function adjustEndpoint(endpoint: Endpoint): Endpoint {
   const { dnsName, recordType, targets, recordTTL } = endpoint
   return {
     ...endpoint,
-    dnsName: withoutDot(dnsName.toLowerCase()),
+    dnsName: dnsName.toLowerCase().replace(/\.$/, ''),
     ...(targets ? { targets: targets.map((target) => adjustTarget(recordType, target)) } : {}),
-    ...(recordTTL ? { recordTTL: boundTtl(recordTTL) } : {}),
+    ...(recordTTL ? { recordTTL: Math.min(Math.max(Math.round(recordTTL), 60), 60_000) } : {}),
   }
 }
 
@@ -214,7 +209,3 @@ function adjustTarget(type: string, target: string): string {
   if (type.toUpperCase() === 'TXT') return /^"[^"]*"$/.test(target) ? target.slice(1, -1) : target
   return recordTypeOf(type.toUpperCase()).canonicalize(target)
 }
-
-const boundTtl = (ttl: number) => Math.min(Math.max(Math.round(ttl), 60), 60_000)
-
-const withoutDot = (name: string) => name.replace(/\.$/, '')

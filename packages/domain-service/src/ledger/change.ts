@@ -183,6 +183,7 @@ export interface ChangeFilter {
   domain?: string | undefined
   by?: string | undefined
   status?: ChangeStatus | undefined
+  requestId?: string
   since?: Date | undefined
   /** Only changes that reached the registrar. */
   sentOnly?: boolean

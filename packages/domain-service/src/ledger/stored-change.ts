@@ -65,11 +65,13 @@ export async function readChange(reader: SqlTransaction, id: number): Promise<St
   return toStoredChange(row)
 }
 
-export function conditionOf({ domain, by, status, since, sentOnly, domains, before }: ChangeFilter): Statement {
+export function conditionOf(filter: ChangeFilter): Statement {
+  const { domain, by, status, requestId, since, sentOnly, domains, before } = filter
   const conditions = [
     ...(domain === undefined ? [] : [sql`domain = ${domain}`]),
     ...(by === undefined ? [] : [sql`by = ${by}`]),
     ...(status === undefined ? [] : [sql`status = ${status}`]),
+    ...(requestId === undefined ? [] : [sql`request_id = ${requestId}`]),
     ...(since === undefined ? [] : [sql`created_at >= ${since.getTime()}`]),
     ...(sentOnly ? [sql`sent_at is not null`] : []),
     ...(before === undefined ? [] : [sql`id < ${before}`]),

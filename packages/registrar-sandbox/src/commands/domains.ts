@@ -77,15 +77,15 @@ export const commands: Commands = {
   // The same invented contact in every role.
   'domains.getContacts'(params, context) {
     const domain = findNamed(context, params)
-    const contacts = roles.map((role) => describeContact(role, domain.owner, false))
-    const privacy = roles.map((role) => describeContact(role, 'privacy', true))
+    const describeContacts = (isReadOnly: boolean) =>
+      roles.map((role) => element(role, { ReadOnly: isReadOnly }, leaves(contact)))
     const attributes = { Domain: domain.name, domainnameid: domain.id }
     const nexus = [element('RegistrantNexus'), element('RegistrantNexusCountry')]
     return [
       element('DomainContactsResult', attributes, [
-        ...contacts,
+        ...describeContacts(false),
         element('CurrentAttributes', {}, nexus),
-        ...(domain.whoisGuard === 'ENABLED' ? [element('WhoisGuardContact', {}, privacy)] : []),
+        ...(domain.whoisGuard === 'ENABLED' ? [element('WhoisGuardContact', {}, describeContacts(true))] : []),
       ]),
     ]
   },
@@ -233,23 +233,20 @@ const terms: Attributes = {
   Category: 'P',
 }
 
-function describeContact(role: string, owner: string, isReadOnly: boolean): Element {
-  const fields = {
-    OrganizationName: isReadOnly ? 'Privacy service of the sandbox' : 'Sandbox Ltd',
-    JobTitle: '',
-    FirstName: 'Robin',
-    LastName: 'Sample',
-    Address1: '1 Example Street',
-    Address2: '',
-    City: 'Exampleton',
-    StateProvince: 'EX',
-    StateProvinceChoice: 'P',
-    PostalCode: '00001',
-    Country: 'US',
-    Phone: '+1.5555550100',
-    Fax: '',
-    EmailAddress: `${owner}@mail.example`,
-    PhoneExt: '',
-  }
-  return element(role, { ReadOnly: isReadOnly }, leaves(fields))
+const contact = {
+  OrganizationName: 'Sandbox Ltd',
+  JobTitle: '',
+  FirstName: 'Robin',
+  LastName: 'Sample',
+  Address1: '1 Example Street',
+  Address2: '',
+  City: 'Exampleton',
+  StateProvince: 'EX',
+  StateProvinceChoice: 'P',
+  PostalCode: '00001',
+  Country: 'US',
+  Phone: '+1.5555550100',
+  Fax: '',
+  EmailAddress: 'robin@mail.example',
+  PhoneExt: '',
 }

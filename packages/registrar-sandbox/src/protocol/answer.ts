@@ -76,17 +76,12 @@ export function renderAnswer(envelope: Envelope, answer: Element[] | ErrorRespon
     element('GMTTimeDifference', {}, '--5:00'),
     element('ExecutionTime', {}, String(Number((milliseconds / 1000).toFixed(3)))),
   ]
-  const attributes = {
-    Status: refusal ? 'ERROR' : 'OK',
-    xmlns: 'http://api.namecheap.com/xml.response',
-  }
-  return renderDocument(element('ApiResponse', attributes, parts))
-}
-
-// Renders a document as the registrar does: two spaces, CRLF, none after the last tag.
-function renderDocument(root: Element): string {
+  const root = element('ApiResponse', { Status: refusal ? 'ERROR' : 'OK', xmlns }, parts)
+  // Two spaces, CRLF, none after the last tag.
   return ['<?xml version="1.0" encoding="utf-8"?>', ...render(root, '')].join('\r\n')
 }
+
+const xmlns = 'http://api.namecheap.com/xml.response'
 
 function render({ name, attributes, content }: Element, indent: string): string[] {
   const pairs = Object.entries(attributes).map(([key, value]) =>

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { Account } from '../account/account.ts'
 import { Params } from '../protocol/parameters.ts'
-import { FaultList, send } from './faults.ts'
+import { FaultList } from './faults.ts'
 import { Registrar, type RegistrarOptions } from './registrar.ts'
 
 const maxFormBytes = 8 * 1024 * 1024
@@ -64,8 +64,7 @@ function serveApi(app: FastifyInstance, registrar: Registrar): void {
         request.log.info({ command, domain, outcome, fault }, 'call answered')
       } catch (error) {
         if (!registrar.isStopping) request.log.error({ err: error }, 'call failed')
-        if (registrar.isStopping || reply.raw.headersSent) reply.raw.destroy()
-        else send(reply.raw, 500, 'text/plain; charset=utf-8', 'Sandbox failed')
+        reply.raw.destroy()
       }
     },
   })

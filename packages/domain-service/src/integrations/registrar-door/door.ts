@@ -81,9 +81,7 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
 
 // Anybody may send a form: Node parses one of 2 MiB in 13 s if it has a million parameters without a value.
 function parseForm(text: string): URLSearchParams {
-  let count = 1
-  for (let at = text.indexOf('&'); at !== -1; at = text.indexOf('&', at + 1)) count += 1
-  if (count <= maxParameters) return new URLSearchParams(text)
+  if (text.split('&', maxParameters + 1).length <= maxParameters) return new URLSearchParams(text)
   throw new HttpError(413, 'body_too_large', `The form has more than ${maxParameters} parameters`)
 }
 
