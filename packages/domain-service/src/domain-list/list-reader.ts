@@ -91,7 +91,7 @@ export class ListReader {
   async #readRest({ isAwaited }: { isAwaited: boolean }): Promise<ListPass> {
     const { registrar, clock } = this.#options
     const pass = this.#pass ?? { startedAt: clock.now(), hasChanged: false, pages: [] }
-    while (pass.completedAt === undefined) {
+    while (!pass.completedAt) {
       const page = pass.pages.length + 1
       this.isImmediate = isAwaited && this.remainingMs('read') === 0
       const { domains, total } = await registrar.listDomains(
@@ -104,7 +104,7 @@ export class ListReader {
       if (domains.length === 0 || page * pageSize >= total) pass.completedAt = clock.now()
       this.#pass = pass
       await this.#store(pass)
-      if (pass.completedAt === undefined) this.#announcePage()
+      if (!pass.completedAt) this.#announcePage()
     }
     this.#pass = undefined
     this.#lastId = pass.id ?? this.#lastId

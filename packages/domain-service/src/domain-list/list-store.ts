@@ -7,7 +7,7 @@ export interface ListPass {
   /** Undefined for a pass that is not stored, so that it is only in memory. */
   id?: number | undefined
   startedAt: number
-  completedAt?: number | undefined
+  completedAt?: number | null | undefined
   /** The number of domains, according to the latest page. */
   total?: number | undefined
   /** Domains were added or removed between two pages, so one may be missing. */
@@ -23,13 +23,7 @@ export interface StoredPasses {
 const passes = name('domain_list_passes')
 const pages = name('domain_list_pages')
 
-interface PassRow {
-  id: number
-  started_at: number
-  completed_at: number | null
-  total: number | null
-  has_changed: number
-}
+type PassRow = Omit<ListPass, 'hasChanged' | 'pages'> & { hasChanged: number }
 
 /** The latest complete list of one account, and the progress of the next. Lists of other accounts stay. */
 export class DomainListStore {
@@ -43,25 +37,22 @@ export class DomainListStore {
 
   async load(): Promise<StoredPasses> {
     const [rows, entries] = await this.#sql.snapshot(async (snapshot) => [
-      await snapshot.all<PassRow>(sql`select id, started_at, completed_at, total, has_changed from ${passes}
-        where account = ${this.account} order by id`),
+      await snapshot.all<PassRow>(sql`select id, started_at as "startedAt", completed_at as "completedAt", total,
+          has_changed as "hasChanged" from ${passes} where account = ${this.account} order by id`),
       await snapshot.all<{ pass: number; entries: string }>(sql`select pass, entries from ${pages}
         where pass in (select id from ${passes} where account = ${this.account}) order by pass, page`),
     ])
     const stored = rows.map(
       (row): ListPass => ({
-        id: row.id,
-        startedAt: row.started_at,
-        completedAt: row.completed_at ?? undefined,
-        total: row.total ?? undefined,
-        hasChanged: row.has_changed === 1,
+        ...row,
+        hasChanged: row.hasChanged === 1,
         // Written by `addPage` alone.
         pages: entries.filter(({ pass }) => pass === row.id).map((page) => JSON.parse(page.entries) as DomainEntry[]),
       }),
     )
     return {
-      complete: stored.findLast((pass) => pass.completedAt !== undefined),
-      partial: stored.findLast((pass) => pass.completedAt === undefined),
+      complete: stored.findLast(({ completedAt }) => completedAt),
+      partial: stored.findLast(({ completedAt }) => !completedAt),
     }
   }
 
@@ -79,7 +70,7 @@ export class DomainListStore {
         values (${id}, ${read.length}, ${JSON.stringify(read.at(-1))})`)
       await transaction.run(sql`update ${passes} set total = ${total}, has_changed = ${hasChanged},
         completed_at = ${completedAt} where id = ${id}`)
-      if (completedAt !== undefined)
+      if (completedAt)
         await transaction.run(sql`delete from ${passes}
           where id < ${id} and account = ${this.account} and told_at is null`)
       return id

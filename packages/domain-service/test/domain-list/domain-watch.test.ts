@@ -85,7 +85,7 @@ test.each(ledgers)(
     const first = { startedAt: today, total: 2, hasChanged: false, pages: [[late]] }
     const changed = await store.addPage(first)
     const { partial } = await new DomainListStore(database, 'account').load()
-    expect(partial).toEqual({ ...first, id: changed })
+    expect(partial).toEqual({ ...first, id: changed, completedAt: null })
     const last = { total: 1, hasChanged: true, pages: [[late], []], completedAt: today }
     await store.addPage({ ...first, ...last, id: changed })
     await new DomainListStore(database, 'account').recordEvents(today + 23 * dayMs + 2)

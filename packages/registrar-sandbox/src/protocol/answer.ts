@@ -54,13 +54,11 @@ export interface Envelope {
   command: string | undefined
   /** As the caller spelled it. */
   requested: string
-  milliseconds: number
   /** Name of the server that answers. */
   server: string
 }
 
 export function renderAnswer(envelope: Envelope, answer: Element[] | ErrorResponse): string {
-  const { server, milliseconds } = envelope
   const refusal = answer instanceof ErrorResponse ? answer : undefined
   const { isGlobal = false, skeleton = [] } = refusal?.details ?? {}
   const command = isGlobal ? undefined : envelope.command
@@ -71,10 +69,10 @@ export function renderAnswer(envelope: Envelope, answer: Element[] | ErrorRespon
     element('Warnings'),
     element('RequestedCommand', {}, requested),
     ...(command ? [element('CommandResponse', { Type: command }, result)] : []),
-    element('Server', {}, server),
+    element('Server', {}, envelope.server),
     // Not a typo: the registrar writes the sign twice.
     element('GMTTimeDifference', {}, '--5:00'),
-    element('ExecutionTime', {}, String(Number((milliseconds / 1000).toFixed(3)))),
+    element('ExecutionTime', {}, '0'),
   ]
   const root = element('ApiResponse', { Status: refusal ? 'ERROR' : 'OK', xmlns }, parts)
   // Two spaces, CRLF, none after the last tag.

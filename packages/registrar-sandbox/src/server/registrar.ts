@@ -133,7 +133,7 @@ export class Registrar {
     if (slow?.when === 'after') await this.#wait(slow.ms)
     call.outcome = answer instanceof errors.ErrorResponse ? `error ${answer.number}` : 'ok'
     const shown = broken?.kind === 'wrong_command' ? params.withCommand(broken.answer) : params
-    sendXml(reply, render(shown, answer, now()), broken)
+    sendXml(reply, render(shown, answer), broken)
     return call
   }
 
@@ -211,11 +211,9 @@ function refusalOf(
     : errors.parameterInvalid('Address', 'a record is not accepted')
 }
 
-function render({ command: requested }: Params, answer: Answer, now: number): string {
+function render({ command: requested }: Params, answer: Answer): string {
   const name = names.get(requested)
-  const command = name && `namecheap.${name}`
-  const envelope = { command, requested, milliseconds: 10 + (now % 400), server: 'SANDBOX01' }
-  return errors.renderAnswer(envelope, answer)
+  return errors.renderAnswer({ command: name && `namecheap.${name}`, requested, server: 'SANDBOX01' }, answer)
 }
 
 function authenticate(params: Params, { apiUser, apiKey }: RegistrarOptions): void {

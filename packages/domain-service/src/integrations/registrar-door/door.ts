@@ -40,19 +40,14 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
     const { raw } = reply
     const isAwaited = () => !raw.writableEnded && !raw.destroyed
     const context = { ...parts, ...contextOf(request, parts), isAwaited }
-    const running = command.run(params, context).catch((error: unknown) => {
-      const isUnknown = error instanceof HttpError && error.code === 'domain_not_found'
-      throw (isUnknown && command.unknown?.(params.domain ?? '')) || error
-    })
+    const running = command.run(params, context)
     running.catch(() => undefined) // After the time limit nobody waits for it.
     const result = await Promise.race([running, delay(parts.clock, maxWaitMs)])
     if (!result) throw registrarBusy(retryAfterSeconds)
-    return sendXml(reply, renderAnswer(envelopeOf(request, reply), result))
+    return sendXml(reply, renderAnswer(envelopeOf(params), result))
   }
-  const envelopeOf = (request: FastifyRequest, { elapsedTime }: FastifyReply): Envelope => {
-    const { command: requested } = paramsOf(request)
-    const milliseconds = Math.round(elapsedTime)
-    return { command: commands.get(requested)?.name, requested, milliseconds, server: 'domain-service' }
+  const envelopeOf = ({ command: requested }: Params): Envelope => {
+    return { command: commands.get(requested)?.name, requested, server: 'domain-service' }
   }
   const errorHandler = (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
     const refusal = error instanceof errors.ErrorResponse ? error : requestProblem(error, reply)
@@ -61,8 +56,9 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
       return reply.code(405).type('text/plain; charset=utf-8').send('Too many requests')
     }
     reply.problemCode ??= 'registrar_protocol'
-    const answer = refusal instanceof HttpError ? toRefusal(refusal) : refusal
-    return sendXml(reply, renderAnswer(envelopeOf(request, reply), answer))
+    const params = paramsOf(request)
+    const answer = refusal instanceof HttpError ? toRefusal(refusal, params, commands.get(params.command)) : refusal
+    return sendXml(reply, renderAnswer(envelopeOf(params), answer))
   }
   await app.register(async (scope: App) => {
     takeBodies(scope, '*', (body) => parseForm(body.toString()))
@@ -95,9 +91,10 @@ const sendXml = (reply: FastifyReply, body: string) =>
 const isTransient = ({ status, code }: HttpError) =>
   [429, 503, 504].includes(status) || code === 'registrar_unreachable'
 
-/** The registrar's number for a problem. */
-function toRefusal({ status, code, message }: HttpError) {
+/** The registrar's refusal for a problem. */
+function toRefusal({ status, code, message }: HttpError, { domain = '' }: Params, command: Command | undefined) {
   if (status === 401) return errors.keyRefused()
+  if (code === 'domain_not_found' && command?.unknown) return command.unknown(domain)
   const number = numbers.get(code) ?? (status < 500 ? '2011288' : '3050900')
   return new errors.ErrorResponse(number, message)
 }
@@ -116,7 +113,7 @@ interface Command {
   /** @throws {ErrorResponse | HttpError} */
   run: (params: Params, context: DoorContext) => Promise<Element[]>
   /** The refusal for a domain that is not in the account, or hidden from the caller. */
-  unknown?: (domain: string) => Error
+  unknown?: (domain: string) => errors.ErrorResponse
 }
 
 /** The commands by their names in lower case. */
