@@ -49,7 +49,6 @@ const service: ArchivedService = {
   name: 'domain-service',
   tables,
   accounts: archivedAccounts({ tables: webhookTables, migrations: webhookMigrations }),
-  emptyTables: tables.map(({ name }) => name),
   async openFolder(dataDir, isBackup) {
     const file = join(dataDir, databaseName)
     if (!isBackup) return archived(new SqliteSql({ file, migrations }))

@@ -25,8 +25,6 @@ export interface ArchivedService {
   /** Tables of the service, in the order of a restore. */
   tables: SqlTable[]
   accounts: ArchivedAccounts
-  /** Tables that must be empty before a restore into a database, beside those of `accounts`. */
-  emptyTables: string[]
   /** Opens a data directory to back it up, or else to fill it. @throws {DataDirError} if there is nothing to back up. */
   openFolder: (dataDir: string, isBackup: boolean) => Promise<ArchivedStores>
   openDatabase: (env: NodeJS.ProcessEnv, isBackup: boolean) => Promise<DatabaseStores>

@@ -160,7 +160,9 @@ async function beginInDatabase(transaction: Connection, { service, snapshot }: R
       `Another backup was being restored into the schema ${schema}: finish that restore, or drop the schema.`,
     )
   }
-  await refuseRows(transaction, [...service.emptyTables, ...service.accounts.tables.map((each) => each.name), 'users'])
+  // A table of a single row has it from the beginning.
+  const tables = [...service.tables, ...service.accounts.tables].filter(({ key }) => key[0] !== 'singleton')
+  await refuseRows(transaction, [...tables.map((each) => each.name), 'users'])
   await transaction.run(sql`insert into ${restores} (backup) values (${backup})`)
 }
 

@@ -18,7 +18,6 @@ async function run(file: string, args: string[], { fault, dataDir = makeFolder()
       name: 'sample',
       tables: [{ name: 'items', key: ['id'] }],
       accounts,
-      emptyTables: [],
       openDatabase: never,
       async openFolder() {
         const database = new SqliteSql({ file, isReadOnly: true })

@@ -205,7 +205,6 @@ export async function runRestore(
     name: 'sample',
     tables,
     accounts,
-    emptyTables: ['items'],
     openFolder: async (into) => {
       const opened = new SqliteSql({ file: join(into, databaseName), migrations })
       return { ...targetOf(opened), database: opened, [Symbol.asyncDispose]: () => opened.close() }

@@ -30,7 +30,6 @@ const service: ArchivedService = {
     tables: [...sharedTables, ...webhookTables],
     migrations: { sharing: sharingTables, ...webhookMigrations },
   }),
-  emptyTables: [...catalogTables.map(({ name }) => name).filter((name) => name !== 'catalog'), 'contents'],
   openFolder: openFolderStores,
   openDatabase: openSharedStores,
 }
@@ -111,19 +110,19 @@ async function writeFiles(
 }
 
 // Large files are groups of their own: after an interruption, stored groups are not sent again.
-function* groupsOf(files: FileOfBlob[]): Generator<FileOfBlob[]> {
-  let group: FileOfBlob[] = []
+function groupsOf(files: FileOfBlob[]): FileOfBlob[][] {
+  const groups: FileOfBlob[][] = []
   let bytes = 0
   for (const file of files) {
-    if (group.length === maxGroupFiles || (group.length > 0 && bytes + file.size > maxGroupBytes)) {
-      yield group
-      group = []
-      bytes = 0
-    }
-    group.push(file)
+    const group = groups.at(-1)
     bytes += file.size
+    if (group && group.length < maxGroupFiles && bytes <= maxGroupBytes) group.push(file)
+    else {
+      groups.push([file])
+      bytes = file.size
+    }
   }
-  if (group.length > 0) yield group
+  return groups
 }
 
 const maxGroupFiles = 64

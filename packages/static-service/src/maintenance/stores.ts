@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtempDisposable } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { databaseConfig, databaseSettings, HttpError, readEnv } from '@domains-and-files/http'
 import { createDirectory, DataDirError, Postgres } from '@domains-and-files/persistence'
@@ -52,8 +52,7 @@ export async function openShared(env: NodeJS.ProcessEnv) {
   // Not DATA_DIR itself: a replica on this machine has its temporary files there.
   const parent = resolve(env.DATA_DIR || 'data/static-service')
   await createDirectory(parent)
-  const dataDir = await mkdtemp(join(parent, 'command-'))
-  opened.defer(() => rm(dataDir, { recursive: true, force: true }))
+  const { path: dataDir } = opened.use(await mkdtempDisposable(join(parent, 'command-')))
   const blobs = await S3BlobStore.open({
     ...s3,
     postgres,
