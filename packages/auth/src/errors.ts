@@ -32,7 +32,8 @@ export const loginRequired = () => forbidden('An API token cannot do this: log i
 export const limitsTooNarrow = () => forbidden('Only an admin without limits can do this')
 export const passwordLoginOff = () =>
   new HttpError(403, 'password_login_off', 'Logins with a password are off: use single sign-on')
-export const weakPassword = (reason: string) => new HttpError(400, 'weak_password', reason)
+export const weakPassword = (reason = 'A password must have at least 10 characters') =>
+  new HttpError(400, 'weak_password', reason)
 
 export const tooManyLogins = (retryAfter: number) =>
   new HttpError(429, 'too_many_requests', `Too many failed logins: try again in ${retryAfter} seconds`, { retryAfter })

@@ -63,10 +63,7 @@ const NewPassword = z
   })
   .meta({ id: 'NewPassword', examples: [{ current: 'the old password', new: 'the new password' }] })
 
-const logInErrors = [
-  ...[errors.credentialsInvalid(), errors.passwordLoginOff()],
-  ...[errors.tooManyLogins(900), errors.tooBusy()],
-]
+const refusals = [errors.credentialsInvalid(), errors.passwordLoginOff(), errors.tooManyLogins(900), errors.tooBusy()]
 
 const routes = operations({
   shared: { access: 'public' },
@@ -75,7 +72,7 @@ const routes = operations({
     description:
       'Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
     body: Login,
-    errors: logInErrors,
+    errors: refusals,
     ...answers(200, 'Your account, and a token', LoggedIn),
   },
   getMe: {
@@ -91,10 +88,7 @@ const routes = operations({
     description:
       'With `current`: your own, with the token of a login, which goes on while all your other logins end; API tokens stay valid until they are revoked. With `username` and `invite`: the first one, without a token.',
     body: NewPassword,
-    errors: [errors.weakPassword('A password must have at least 10 characters')].concat(
-      [errors.tokenMissing(), errors.loginRequired()],
-      logInErrors,
-    ),
+    errors: [errors.weakPassword(), errors.tokenMissing(), errors.loginRequired(), ...refusals],
     ...answers(204, 'The new password counts from now on'),
   },
   logOut: {

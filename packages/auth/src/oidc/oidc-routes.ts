@@ -22,14 +22,6 @@ const Methods = z
 const exampleChallenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 const returnTo = 'must be an origin of CORS_ORIGIN, or http://127.0.0.1:port/ or http://[::1]:port/'
 
-// The URL of the callback carries the provider's code, too: neither cache it nor send it as referrer.
-const noStore = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
-
-const redirects = (description: string) => {
-  const location = { description: 'Where to go', example: 'https://id.example.com/' }
-  return answers(302, description, undefined, { location })
-}
-
 const example = {
   code: 'b3RrgVnRBQ0iJbk8mNjwYxcJ5uC4fhq0a9ZqJ2pXzWY',
   verifier: 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk',
@@ -65,7 +57,7 @@ const routesOf = (origins: readonly string[]) =>
           .meta({ description: 'S256 of your verifier (RFC 7636, 4.2)', examples: [exampleChallenge] }),
       }),
       errors: [notConfigured(), providerAway(), tooManyFailures(60)],
-      ...redirects('To the provider'),
+      ...answers(302, 'To the provider'),
     },
     finishSingleSignOn: {
       summary: 'The redirect URI of single sign-on',
@@ -73,7 +65,7 @@ const routesOf = (origins: readonly string[]) =>
       // Providers add parameters of their own.
       querystring: z.looseObject({}),
       errors: [notConfigured(), notBegun(), loginFailed(), providerAway(), tooManyFailures(60)],
-      ...redirects('To `return_to`, with a `code`; for browsers also after a failure'),
+      ...answers(302, 'To `return_to`, with a `code`; for browsers also after a failure'),
     },
     redeemSingleSignOnCode: {
       summary: 'Exchange the code of single sign-on for a token',
@@ -114,22 +106,22 @@ export function registerOidcRoutes(app: App, context: Auth) {
     const { cookie = '' } = request.headers
     return send(reply, await signOn.finish(search, cookie, isBrowser(request)))
   })
-  app.post('/api/auth/oidc/token', routes.redeemSingleSignOnCode, async (request, reply) => {
+  app.post('/api/auth/oidc/token', routes.redeemSingleSignOnCode, async (request) => {
     const signOn = await open(request)
     const user = await signOn.redeem(request.body.code, request.body.verifier)
     if (!user) {
       limit.add(request.ip)
       throw codeInvalid()
     }
-    reply.headers(noStore)
     return answerLogin(request, user, context)
   })
 }
 
 const isBrowser = ({ headers }: FastifyRequest) => headers.accept?.includes('text/html') ?? false
 
+// The URL of the callback carries the provider's code, too: it must not be sent as referrer.
 const send = (reply: FastifyReply, { location, cookie }: { location: string; cookie: string }) =>
-  reply.header('set-cookie', cookie).headers(noStore).redirect(location, 302)
+  reply.headers({ 'set-cookie': cookie, 'referrer-policy': 'no-referrer' }).redirect(location, 302)
 
 /** Whether a browser may carry a code to this URL: an origin of CORS_ORIGIN, or loopback (RFC 8252, 7.3). */
 function mayReturnTo(text: string, origins: readonly string[]): boolean {

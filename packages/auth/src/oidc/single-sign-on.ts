@@ -27,8 +27,7 @@ type Client = Pick<z.infer<typeof Begun>, 'return_to' | 'challenge'> & { isBrows
 
 /** What a one-time code is redeemed for: a login, or why there is none. */
 interface Redeemable {
-  /** `id` is of the user: the code is void for a later user of the same name. */
-  login?: { username: string; id: string; rights: Omit<Rights, 'records'> }
+  login?: { username: string; rights: Omit<Rights, 'records'> }
   refusal?: { status: number; code: string; detail: string }
 }
 
@@ -111,7 +110,7 @@ export class SingleSignOn {
     if (challengeOf(verifier) !== challenge) return undefined
     if (refusal) throw new HttpError(refusal.status, refusal.code, refusal.detail)
     const user = login && (await users.find(login.username))
-    if (!user || user.id !== login.id) return undefined
+    if (!user) return undefined
     await recordLogin(database, { ...login, at: now() })
     return { ...user, ...login.rights }
   }
@@ -121,8 +120,8 @@ export class SingleSignOn {
     const { roles } = this.#config
     const rights = rightsOfGroups(identity.groups, { roles, kind: services[audience].limits })
     if (!rights) throw errors.notAllowed('You are in no group that may use this service: ask the operator')
-    const { username, id = '' } = await bindUser(users, identity, rights.role)
-    return this.#withCode(to, { login: { username, id, rights } })
+    const { username } = await bindUser(users, identity, rights.role)
+    return this.#withCode(to, { login: { username, rights } })
   }
 
   async #refuse(error: unknown, to: Client): Promise<string> {
