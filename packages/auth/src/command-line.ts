@@ -197,10 +197,9 @@ export async function openStores(service: ServiceName, env: NodeJS.ProcessEnv, f
   if (!hasStores(service, env)) throw new Error(`There is no directory ${dataDir}: set DATA_DIR`)
   const database = shared ?? openAuthFile(dataDir)
   const users = shared ? new SqlUsers(shared) : openUsersFile(env, dataDir)
-  const { prefix } = services[service]
-  const report = () => undefined // No caller uses a token.
   const now = shared?.now ?? Date.now // Replicas have the clock of the database in common.
-  const accounts = openAccounts({ users, database, prefix, now, report })
+  const { prefix } = services[service]
+  const accounts = openAccounts({ users, database, prefix, now, report: () => undefined })
   return { service, now, ...accounts, [Symbol.asyncDispose]: () => database.close() }
 }
 

@@ -2924,11 +2924,6 @@ export interface operations {
             302: {
                 headers: {
                     /**
-                     * @description Where to go
-                     * @example https://id.example.com/
-                     */
-                    location?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -2996,11 +2991,6 @@ export interface operations {
             /** @description To `return_to`, with a `code`; for browsers also after a failure */
             302: {
                 headers: {
-                    /**
-                     * @description Where to go
-                     * @example https://id.example.com/
-                     */
-                    location?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -3514,7 +3504,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example 5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11 */
+                /**
+                 * @description its `id`, or its name
+                 * @example 5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11
+                 */
                 id: string;
             };
             cookie?: never;

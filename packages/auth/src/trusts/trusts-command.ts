@@ -14,7 +14,7 @@ import {
   usesDatabase,
 } from '../command-line.ts'
 import { trustExists } from '../errors.ts'
-import { addTrust, listTrusts, NewTrust, removeTrust, type Trust } from './trusts.ts'
+import { addTrust, listTrusts, NewTrust, removeTrust } from './trusts.ts'
 
 const help = `Manages trusts: which workloads may exchange a token of their CI for one of the services.
 
@@ -55,10 +55,8 @@ const open: Program<Opened>['open'] = async (given, env) => {
 
 function servicesOf(given: Parameters<typeof open>[0], env: NodeJS.ProcessEnv): ServiceName[] {
   const { service, folders, domains, records } = given
-  if (service !== undefined) return [readService(service)]
-  if (folders) return ['static-service']
-  if (domains || records) return ['domain-service']
-  if (usesDatabase(env)) return [readService(service)]
+  const named = service ?? (folders ? 'static' : domains || records ? 'domain' : undefined)
+  if (named !== undefined || usesDatabase(env)) return [readService(named)]
   const both = ['domain-service', 'static-service'] as const
   // A DATA_DIR without a folder for each service belongs to one service.
   const isOfOne = new Set(both.map((name) => dataDirOf(name, env))).size === 1
@@ -81,13 +79,8 @@ async function list({ opened }: Opened) {
 }
 
 async function remove({ opened }: Opened, { name: wanted }: { name: string }) {
-  const isNamed = ({ id, name }: Trust) => id === wanted || name === wanted
   let removed = 0
-  for (const { database } of opened)
-    for (const { id } of (await listTrusts(database)).filter(isNamed)) {
-      await removeTrust(database, id)
-      removed += 1
-    }
+  for (const { database } of opened) removed += await removeTrust(database, wanted)
   if (removed === 0) throw new Error(`No trust ${wanted}`)
   return `Removed ${wanted}; its tokens have ended\n`
 }

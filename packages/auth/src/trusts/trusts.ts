@@ -75,8 +75,9 @@ export async function listTrusts(database: Sql): Promise<Trust[]> {
   return rows.map(({ definition }) => JSON.parse(definition))
 }
 
-/** Removes a trust: its tokens end at once. @returns how many trusts have this id. */
-export const removeTrust = (database: Sql, id: string) => database.run(sql`delete from ${table} where id = ${id}`)
+/** Removes a trust by its id or name: its tokens end at once. @returns how many were removed. */
+export const removeTrust = (database: Sql, wanted: string) =>
+  database.run(sql`delete from ${table} where id = ${wanted} or name = ${wanted}`)
 
 /** A workload as a caller. Undefined: its trust was removed. */
 export async function findWorkload(database: Sql, id: string, subject: string): Promise<Caller | undefined> {
@@ -123,7 +124,7 @@ const routes = operations({
   removeTrust: {
     summary: 'Remove a trust',
     description: 'Its tokens end at once.',
-    params: TrustRecord.pick({ id: true }).strict(),
+    params: z.strictObject({ id: TrustRecord.shape.id.describe('its `id`, or its name') }),
     errors: [errors.trustNotFound(exampleId)],
     ...answers(204, 'Removed'),
   },
