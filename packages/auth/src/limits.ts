@@ -125,13 +125,16 @@ export const wantedLimits = {
 }
 export type Limits = z.infer<z.ZodObject<typeof wantedLimits>>
 
-const names = (example: string[] | null) =>
-  z.nullable(z.array(z.string())).meta({ description: 'null: not limited', examples: [example] })
-
 /** The limits as responses show them. */
 export const shownLimits = {
-  domains: names(['example.com']),
-  folders: names(null),
+  domains: z
+    .array(z.string())
+    .nullable()
+    .meta({ description: 'null: not limited', examples: [['example.com']] }),
+  folders: z
+    .array(z.string())
+    .nullable()
+    .meta({ description: 'null: not limited', examples: [null] }),
   writes: Writes.nullable().meta({ examples: [null] }),
 }
 

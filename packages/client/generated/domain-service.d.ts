@@ -1393,17 +1393,20 @@ export interface components {
             } | null;
         };
         ExchangedToken: {
-            /** @example eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOi….c2lnbmF0dXJl */
+            /**
+             * @description for the header Authorization: Bearer …
+             * @example eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl
+             */
             access_token: string;
             /** @constant */
             token_type: "Bearer";
-            /** @constant */
-            issued_token_type: "urn:ietf:params:oauth:token-type:access_token";
             /**
-             * @description seconds, at most 900
-             * @example 900
+             * @description seconds
+             * @example 3600
              */
             expires_in: number;
+            /** @constant */
+            issued_token_type: "urn:ietf:params:oauth:token-type:access_token";
         };
         /** @description RFC 6749, 5.2 */
         OAuthError: {
@@ -3216,10 +3219,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOi….c2lnbmF0dXJl",
+                     *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl",
                      *       "token_type": "Bearer",
-                     *       "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
-                     *       "expires_in": 900
+                     *       "expires_in": 3600,
+                     *       "issued_token_type": "urn:ietf:params:oauth:token-type:access_token"
                      *     }
                      */
                     "application/json": components["schemas"]["ExchangedToken"];

@@ -4,22 +4,15 @@ import pLimit, { type LimitFunction } from 'p-limit'
 import { z } from 'zod'
 import * as errors from '../errors.ts'
 
-/** The cost of one hash: memory in KiB, passes, lanes. */
-interface Cost {
-  memory: number
-  passes: number
-  lanes: number
-}
-
 /** A stored password hash, never the password. */
 interface Phc {
-  cost: Cost
+  cost: typeof defaultCost
   salt: Buffer
   hash: Buffer
 }
 
-/** OWASP's minimum for argon2id: 19 MiB, 2 passes, 1 lane. */
-export const defaultCost: Cost = { memory: 19_456, passes: 2, lanes: 1 }
+/** The cost of one hash: memory in KiB, passes, lanes. OWASP's minimum for argon2id. */
+export const defaultCost = { memory: 19_456, passes: 2, lanes: 1 }
 
 export const minPasswordLength = 10
 export const Password = z.string().max(1024)

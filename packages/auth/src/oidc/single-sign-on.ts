@@ -119,7 +119,10 @@ export class SingleSignOn {
     const { audience, users } = this.#auth
     const { roles } = this.#config
     const rights = rightsOfGroups(identity.groups, { roles, kind: services[audience].limits })
-    if (!rights) throw errors.notAllowed('You are in no group that may use this service: ask the operator')
+    if (!rights) {
+      this.#log.info({ subject: identity.subject }, 'login refused: in no group of OIDC_ROLES')
+      throw errors.notAllowed('You are in no group that may use this service: ask the operator')
+    }
     const { username } = await bindUser(users, identity, rights.role)
     return this.#withCode(to, { login: { username, rights } })
   }
@@ -233,8 +236,7 @@ async function discover({ issuer, clientId, clientSecret }: OidcConfig) {
     url,
     clientId,
     undefined,
-    // By HTTP Basic, which every provider supports (RFC 6749, 2.3.1).
-    clientSecret === undefined ? client.None() : client.ClientSecretBasic(clientSecret),
+    clientSecret === undefined ? client.None() : sendSecret(clientSecret),
     // Plain http only for a provider on loopback; the setting rejects any other.
     { timeout: 10, execute: isLoopback(url) ? [client.allowInsecureRequests] : [] },
   )
@@ -242,6 +244,15 @@ async function discover({ issuer, clientId, clientSecret }: OidcConfig) {
   client.enableNonRepudiationChecks(configuration)
   return configuration
 }
+
+// RFC 6749, 2.3.1: HTTP Basic, the default for providers that publish no methods.
+const sendSecret =
+  (secret: string): client.ClientAuth =>
+  (server, ...rest) => {
+    const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+    const isBasic = methods.includes('client_secret_basic')
+    return (isBasic ? client.ClientSecretBasic : client.ClientSecretPost)(secret)(server, ...rest)
+  }
 
 // The provider is unreachable, as opposed to a refusal or an invalid token.
 const isOutage = (error: unknown): boolean =>

@@ -12,6 +12,7 @@ import {
 import { z } from 'zod'
 import { digestOf } from '../api-tokens/token-format.ts'
 import * as errors from '../errors.ts'
+import { LoggedIn } from '../login/account-routes.ts'
 import type { Auth } from '../open-auth.ts'
 import { listTrusts } from './trusts.ts'
 import type { WorkloadTokens } from './workload-token.ts'
@@ -30,13 +31,8 @@ const ExchangeForm = z
   })
   .meta({ id: 'TokenExchange' })
 
-const Exchanged = z
-  .object({
-    access_token: z.string().meta({ examples: ['eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOi….c2lnbmF0dXJl'] }),
-    token_type: z.literal('Bearer'),
-    issued_token_type: z.literal(accessTokenType),
-    expires_in: z.int().meta({ description: 'seconds, at most 900', examples: [900] }),
-  })
+const Exchanged = LoggedIn.omit({ user: true })
+  .extend({ issued_token_type: z.literal(accessTokenType) })
   .meta({ id: 'ExchangedToken' })
 
 const OAuthError = z

@@ -1,13 +1,4 @@
-import {
-  createRemoteJWKSet,
-  customFetch,
-  decodeJwt,
-  type FetchImplementation,
-  type JWTPayload,
-  type JWTVerifyGetKey,
-  errors as joseErrors,
-  jwtVerify,
-} from 'jose'
+import * as jose from 'jose'
 import { z } from 'zod'
 import * as errors from '../errors.ts'
 import { isPrivateUrl } from '../settings.ts'
@@ -17,7 +8,7 @@ const leewayS = 60
 
 /** Verifies tokens of workloads by the keys of their issuers (RFC 7517; RFC 8725). */
 export class WorkloadTokens {
-  readonly #keys = new Map<string, JWTVerifyGetKey>()
+  readonly #keys = new Map<string, jose.JWTVerifyGetKey>()
 
   /**
    * The trust that admits a token (of several, the one with the most claims), and the `subject` of the token.
@@ -29,16 +20,18 @@ export class WorkloadTokens {
     const issuer = issuerOf(token)
     const ofIssuer = trusts.filter((trust) => trust.issuer === issuer)
     if (ofIssuer.length === 0) throw new errors.TokenRefusedError(`no trust has the issuer ${issuer}`)
-    const { payload } = await jwtVerify(token, this.#keysOf(issuer), {
-      issuer,
-      audience: ofIssuer.map(({ audience }) => audience),
-      algorithms: ['RS256', 'ES256', 'EdDSA'],
-      requiredClaims: ['exp'],
-      clockTolerance: leewayS,
-      currentDate: new Date(now),
-    }).catch((error: unknown) => {
-      throw explain(error, issuer)
-    })
+    const { payload } = await jose
+      .jwtVerify(token, this.#keysOf(issuer), {
+        issuer,
+        audience: ofIssuer.map(({ audience }) => audience),
+        algorithms: ['RS256', 'ES256', 'EdDSA'],
+        requiredClaims: ['exp'],
+        clockTolerance: leewayS,
+        currentDate: new Date(now),
+      })
+      .catch((error: unknown) => {
+        throw explain(error, issuer)
+      })
     const { sub: subject, iat = 0, exp = 0, jti } = payload
     if (iat > now / 1000 + leewayS) throw new errors.TokenRefusedError('it was issued in the future')
     if (typeof subject !== 'string' || !/^[^\p{Cc}\p{Cs}]{1,500}$/u.test(subject))
@@ -57,15 +50,15 @@ export class WorkloadTokens {
   }
 
   // Fetched again at most once a minute, for an unknown key.
-  #keysOf(issuer: string): JWTVerifyGetKey {
+  #keysOf(issuer: string): jose.JWTVerifyGetKey {
     const known = this.#keys.get(issuer)
     if (known) return known
     const discovery = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-    const keys = createRemoteJWKSet(new URL(discovery), {
+    const keys = jose.createRemoteJWKSet(new URL(discovery), {
       timeoutDuration: 5_000,
       cooldownDuration: 60_000,
       cacheMaxAge: 600_000,
-      [customFetch]: fetchKeys(issuer),
+      [jose.customFetch]: fetchKeys(issuer),
     })
     this.#keys.set(issuer, keys)
     return keys
@@ -79,7 +72,7 @@ const Metadata = z.object({
 
 /** Fetches the metadata of an issuer (OpenID Connect Discovery 1.0, 4), and then the keys that it names. */
 const fetchKeys =
-  (issuer: string): FetchImplementation =>
+  (issuer: string): jose.FetchImplementation =>
   async (url, options) => {
     const request = { ...options, redirect: 'error' as const }
     const response = await fetch(url, request)
@@ -91,20 +84,20 @@ const fetchKeys =
 /** The issuer that a token claims to be from. Unverified. */
 function issuerOf(token: string): string {
   try {
-    return decodeJwt(token).iss ?? ''
+    return jose.decodeJwt(token).iss ?? ''
   } catch {
     throw new errors.TokenRefusedError('it is no JWT')
   }
 }
 
-const admits = ({ audience, claims }: Trust, payload: JWTPayload) =>
+const admits = ({ audience, claims }: Trust, payload: jose.JWTPayload) =>
   [payload.aud].flat().includes(audience) &&
   Object.entries(claims).every(([claim, wanted]) => Object.hasOwn(payload, claim) && payload[claim] === wanted)
 
 // jose gives faults of the token specific codes. Otherwise the keys could not be fetched, or are invalid.
 function explain(cause: unknown, issuer: string): Error {
   const isOfToken =
-    cause instanceof joseErrors.JOSEError &&
+    cause instanceof jose.errors.JOSEError &&
     !['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC'].includes(cause.code)
   return isOfToken
     ? new errors.TokenRefusedError(cause.message)

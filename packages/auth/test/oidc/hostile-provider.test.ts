@@ -1,4 +1,5 @@
 import { createHmac, createPublicKey } from 'node:crypto'
+import { text } from 'node:stream/consumers'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { begin, listen, oidcConfig, type Place } from '../support/openid.ts'
@@ -34,6 +35,8 @@ const answers: Answers = {
   userinfo: () => ({}),
   idToken: () => '',
 }
+/** The credentials of the last request for a token. */
+let sent: { authorization: string | undefined; form: URLSearchParams }
 let metadata: object
 let server: Awaited<ReturnType<typeof listen>>
 let service: Awaited<ReturnType<typeof start>>
@@ -49,7 +52,8 @@ beforeAll(async () => {
         id_token: await answers.idToken(),
       }),
     }
-    request.resume()
+    const form = new URLSearchParams(await text(request))
+    if (request.url === '/token') sent = { authorization: request.headers.authorization, form }
     const body = await bodies[request.url ?? '']?.()
     response.writeHead(body ? 200 : 500, { 'content-type': 'application/json' })
     response.end(JSON.stringify(body ?? {}))
@@ -139,6 +143,23 @@ test.each(cases)('an ID token that %s is refused', async (_name, change, makeTok
 
   expect(response.status).toBe(403)
   expect(await response.json()).toMatchObject({ code: 'not_allowed' })
+})
+
+test.each([
+  [undefined, 'Basic'],
+  [['client_secret_basic', 'client_secret_post'], 'Basic'],
+  [['client_secret_post'], undefined],
+])('a provider with the methods %j gets the client secret by %s, else in the form', async (methods, scheme) => {
+  const before = metadata
+  metadata = { ...before, token_endpoint_auth_methods_supported: methods }
+  await using at = await start({ oidc: oidcConfig(server.url) })
+
+  const { status } = await logInWith({}, sign, { at })
+  metadata = before
+
+  const secret = sent.form.get('client_secret')
+  expect([status, sent.authorization?.split(' ')[0]]).toEqual([302, scheme])
+  expect(secret).toBe(scheme ? null : 'the secret of the client')
 })
 
 test('an ID token of an earlier login is refused', async () => {

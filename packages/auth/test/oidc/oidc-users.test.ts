@@ -53,6 +53,13 @@ describe.each(forms)('users of single sign-on, stored in %s', (_name, open) => {
     expect(JSON.parse(body).code).toBe('not_allowed')
   })
 
+  test('the log has the reason of a login that is refused for its groups', async () => {
+    await logIn(at.service, 'c1')
+
+    const reasons = at.service.lines().filter(({ msg }) => String(msg).startsWith('login refused: in no group'))
+    expect(reasons).toContainEqual(expect.objectContaining({ subject: 'c1' }))
+  })
+
   test.each([
     ['in no group', 'c1'],
     ['in a group that is limited to what the other service has', 'd1'],
