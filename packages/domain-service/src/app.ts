@@ -22,12 +22,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
   registerMetrics(parts)
   return createApp(
     {
-      about: {
-        title: 'Domain service',
-        version: packageJson.version,
-        description,
-        tags,
-      },
+      about: { title: 'Domain service', version: packageJson.version, description, tags },
       ...config,
       log,
       metrics,
@@ -80,10 +75,7 @@ const tags = [
   { name: 'auth', description: 'Log in; who am I?' },
   { name: 'domains', description: 'The domains of the account' },
   { name: 'records', description: 'The DNS records of a domain' },
-  {
-    name: 'history',
-    description: 'Who changed what, the zone before and after, restore and revert',
-  },
+  { name: 'history', description: 'Who changed what, the zone before and after, restore and revert' },
   { name: 'events', description: 'What happens, for those who want to know' },
   { name: 'operations', description: 'For machines and operators' },
 ]

@@ -50,11 +50,7 @@ export const Settings = z.object({
 })
 
 /** The default credentials of the bundled sandbox. */
-const sandbox = {
-  apiUser: 'sandbox',
-  apiKey: 'sandbox-key-for-development-only',
-  clientIp: '127.0.0.1',
-}
+const sandbox = { apiUser: 'sandbox', apiKey: 'sandbox-key-for-development-only', clientIp: '127.0.0.1' }
 
 const accountSettings = ['REGISTRAR_URL', 'REGISTRAR_API_USER', 'REGISTRAR_API_KEY', 'REGISTRAR_CLIENT_IP'] as const
 

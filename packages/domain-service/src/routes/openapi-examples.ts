@@ -7,13 +7,7 @@ import * as errors from '../errors.ts'
 /** A domain of the sandbox, so that what the docs page shows can be tried at once. */
 export const domain = 'alder-and-finch.com'
 
-export const record = {
-  id: 'b71c42652efd',
-  name: 'hello',
-  type: 'A',
-  address: '192.0.2.10',
-  ttl: 1800,
-}
+export const record = { id: 'b71c42652efd', name: 'hello', type: 'A', address: '192.0.2.10', ttl: 1800 }
 
 export const change = {
   id: 1,

@@ -187,6 +187,7 @@ test.each([
   ['PUT', 'a/SRV', { values: ['x'] }, 400, ['/path/type']],
   ['PUT', 'a/A', { values: ['x'], ttl: 5 }, 400, ['/values/0', '/ttl']],
   ['PUT', 'a/A', { values: [] }, 400, ['/values']],
+  ['PUT', 'a/MX', { values: ['10 mx.example.net', '20 single'], ttl: 'x' }, 400, ['/values/1', '/ttl']],
   ['PUT', 'a/A', { values: 'x' }, 400, ['/values']],
   ['PUT', 'a%20b/A', { values: ['192.0.2.1'] }, 400, ['/path/name']],
   ['PUT', 'a/A', { values: ['192.0.2.1'], name: 'b', type: 'TXT' }, 400, ['/name', '/type']],

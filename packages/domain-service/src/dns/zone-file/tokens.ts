@@ -63,12 +63,7 @@ export function readEntries(text: string): { entries: Entry[]; faults: Fault[] }
   return { entries, faults }
 }
 
-const newEntry = (line: number): Entry => ({
-  line,
-  indented: false,
-  tokens: [],
-  comment: undefined,
-})
+const newEntry = (line: number): Entry => ({ line, indented: false, tokens: [], comment: undefined })
 
 /** The text of a name; undefined where it is malformed or has a dot within a label, which the registrar cannot store. */
 export const decodeName = ({ text }: Token): string | undefined =>

@@ -6,7 +6,7 @@ import { findConflicts, type Pointer } from '../../dns/edits/compose-zone.ts'
 import type { BatchEdit, ReplaceEdit, SetRrsetEdit, ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { type Field, faultsOf, type RecordInput, toRow } from '../../dns/record.ts'
 import { recordTypes } from '../../dns/record-types.ts'
-import { emailTypes } from '../../dns/zone.ts'
+import { emailTypes, readValue } from '../../dns/zone.ts'
 
 // Names, addresses and bounds are validated against the live zone: what is already there unchanged is never refused.
 export const text = z.string('must be a string')
@@ -84,9 +84,9 @@ export function editFaults(edit: ZoneEdit, domain: string): Fault[] {
   return [...faults, ...findConflicts(rows, []).faults]
 }
 
-/** The faults of an RRset in its name, its TTL and its values; those of MX are left out. */
+/** The faults of an RRset in its name, its TTL and its values. */
 function rrsetFaults({ name, type, newTtl, ttl = newTtl, values = [] }: Partial<SetRrsetEdit>, domain: string) {
-  const addresses = type?.toUpperCase() === 'MX' ? [] : values
+  const addresses = values.map((value: string | undefined) => value && readValue(type ?? '', value).address)
   return [undefined, ...addresses].flatMap((address, index) =>
     recordFaults({ name, type, ttl, address }, domain, rrsetPointer(index - 1)),
   )

@@ -196,7 +196,8 @@ export async function writeZone<Answer>(
     force: query.force,
     requestId,
     ifMatch: headers['if-match'],
-    ifNoneMatch: createsOnly.has(edit.kind) ? headers['if-none-match'] : undefined,
+    // `*`: write only where there is none, of a whole zone or RRset.
+    ifNoneMatch: edit.kind === 'replace' || edit.kind === 'setRrset' ? headers['if-none-match'] : undefined,
     idempotencyKey: idempotencyKeyOf(headers['idempotency-key']),
   }
   const change = requestOf(caller, given, mode)
@@ -239,9 +240,6 @@ function checkEdit(edit: ZoneEdit, { domain, caller, isAsync }: { domain: string
   const faults = isEarly ? editFaults(edit, domain) : []
   if (faults.length > 0) throw validationFailed(faults)
 }
-
-// Edits of a whole zone or RRset, for which `If-None-Match: *` means that there is none.
-const createsOnly = new Set<ZoneEdit['kind']>(['replace', 'setRrset'])
 
 function idempotencyKeyOf(key: string | string[] | undefined): string | undefined {
   if (key === undefined) return undefined

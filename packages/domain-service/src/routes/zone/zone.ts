@@ -31,12 +31,7 @@ const ZonePatch = z
   })
   .meta({
     id: 'ZonePatch',
-    examples: [
-      {
-        remove: [record.id],
-        add: [{ name: 'hello', type: 'A', address: '192.0.2.11' }],
-      },
-    ],
+    examples: [{ remove: [record.id], add: [{ name: 'hello', type: 'A', address: '192.0.2.11' }] }],
   })
 
 const reads = operations({
