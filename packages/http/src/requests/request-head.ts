@@ -134,14 +134,21 @@ export function allowOrigins(app: FastifyInstance, crossOrigin: CrossOriginHeade
   app.addHook('onRequest', ({ raw }, reply, done) => {
     reply.headers({ vary: 'Origin', ...crossOrigin(raw) })
     if (!isPreflight(raw)) return done()
+    const { 'access-control-request-headers': asked } = raw.headers
+    if (asked) reply.header('access-control-allow-headers', asked)
     reply
       .headers({
         'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
-        'access-control-allow-headers': raw.headers['access-control-request-headers'],
         'access-control-max-age': '600',
       })
       .code(204)
       .send()
+  })
+  // Routes may have set a field of their own.
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    const vary = String(reply.getHeader('vary'))
+    if (!vary.includes('Origin')) reply.header('vary', `${vary}, Origin`)
+    done(null, payload)
   })
 }
 

@@ -49,3 +49,33 @@ test.each([
   expect(text).toContain(`HTTP/1.1 ${status}`)
   expect(text.match(readable)).toHaveLength(1)
 })
+
+test.each(['/things', '/nowhere'])('a preflight of %s is answered, with the headers that it asks for', async (path) => {
+  await using service = await start({ corsOrigin: [origin] })
+  const preflight = async (headers: Record<string, string>) => {
+    const asked = { 'access-control-request-method': 'PUT', ...headers }
+    return fetch(service.url + path, { method: 'OPTIONS', headers: asked })
+  }
+
+  const [plain, own, foreign] = await Promise.all([
+    preflight({ origin }),
+    preflight({ origin, 'access-control-request-headers': 'if-match' }),
+    preflight({ origin: 'https://evil.example' }),
+  ])
+
+  expect([plain, own, foreign].map(({ status }) => status)).toEqual([204, 204, 204])
+  expect(plain.headers.get('access-control-allow-methods')).toContain('PUT')
+  expect(plain.headers.has('access-control-allow-headers')).toBe(false)
+  expect(own.headers.get('access-control-allow-headers')).toBe('if-match')
+  expect(own.headers.get('access-control-allow-origin')).toBe(origin)
+  expect(foreign.headers.has('access-control-allow-origin')).toBe(false)
+  expect(foreign.headers.get('vary')).toBe('Origin')
+})
+
+test('Vary names Origin beside what a route varies by', async () => {
+  await using service = await start({ corsOrigin: [origin] })
+
+  const { headers } = await fetch(`${service.url}/docs`)
+
+  expect(headers.get('vary')).toBe('accept-encoding, Origin')
+})
