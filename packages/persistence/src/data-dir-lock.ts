@@ -31,18 +31,14 @@ export async function openDataDir(dataDir: string): Promise<() => void> {
  */
 export function lockDataDir(dataDir: string): () => void {
   const unlock = lockForRestore(dataDir)
-  try {
-    refuseUnfinished(dataDir)
-    return unlock
-  } catch (error) {
-    unlock()
-    throw error
-  }
+  refuseUnfinished(dataDir, unlock)
+  return unlock
 }
 
-/** @throws {DataDirError} after an interrupted restore. */
-export function refuseUnfinished(dataDir: string): void {
+/** @throws {DataDirError} after an interrupted restore, and calls `unlock` before. */
+export function refuseUnfinished(dataDir: string, unlock = () => {}): void {
   if (!existsSync(restoreMarker(dataDir))) return
+  unlock()
   throw new DataDirError(`A restore into ${dataDir} was interrupted: run it again, or delete everything in it.`)
 }
 

@@ -56,12 +56,10 @@ export class Repository implements Disposable {
     const busy = `Another backup into ${folder} is running: wait until it has finished.`
     if (!isReadOnly) this.#unlock = hold(join(folder, 'lock'), busy)
     const file = join(folder, 'blobs.sqlite')
+    if (isReadOnly && !existsSync(file)) throw new DataDirError(`There is no finished backup in ${folder}.`)
     // Rollback journal instead of WAL: WAL cannot be read on a read-only disk.
-    const isThere = existsSync(file)
-    this.#small = openFile(isThere || !isReadOnly ? file : ':memory:', {
-      readonly: isReadOnly && isThere,
-    })
-    if (!isReadOnly || !isThere) this.#small.exec(schema)
+    this.#small = openFile(file, { readonly: isReadOnly })
+    if (!isReadOnly) this.#small.exec(schema)
     const where = 'from blobs where digest = ?'
     this.#find = this.#small.prepare<[Buffer], Buffer>(`select bytes ${where}`).pluck()
     this.#sizeOf = this.#small.prepare(`select length(bytes) ${where}`).pluck()

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Database, Statement as Prepared } from 'better-sqlite3'
 import { codeOf, DatabaseFullError, DatabaseUnavailableError, storageFailure } from '../errors.ts'
 import { render, type Sql, type SqlTransaction, type Statement } from './sql.ts'
@@ -274,14 +274,13 @@ class Connection implements SqlTransaction {
     { deadline, beforeCommit }: { deadline?: number; beforeCommit?: (() => void) | undefined } = {},
   ): Promise<T> {
     const begin = this.prepare(deadline === undefined ? 'begin' : 'begin immediate')
-    for (let attempt = 0; ; attempt++) {
+    for (;;) {
       try {
         begin.run()
         break
       } catch (error) {
         if (codeOf(error) !== 'SQLITE_BUSY' || performance.now() >= (deadline ?? 0)) throw error
-        // First yield only: another connection of this process finishes soon.
-        await (attempt < 3 ? turn() : wait(retryMs))
+        await wait(retryMs)
       }
     }
     try {

@@ -94,9 +94,8 @@ export class StagingFile {
     const handle = await this.#open()
     this.#startWriting(handle)
     await this.#writing
-    // The mtime is part of the recorded stamp, so fsync includes it. Resumed files are flushed per request: without mtime.
-    const isNew = this.#options.resumeAt === undefined
-    if (isFlushed) await (isNew ? handle.sync() : handle.datasync()).catch((error) => this.#fail(error))
+    // With the mtime, which is part of the recorded stamp.
+    if (isFlushed) await handle.sync().catch((error) => this.#fail(error))
     await this.#flushing
     if (this.#failure) throw this.#failure
   }

@@ -36,12 +36,12 @@ test.each([
   [
     'a database that is none',
     (dataDir: string) => writeFileSync(databaseFile(dataDir), 'x'.repeat(9000)),
-    /^Cannot start: the database in DATA_DIR is damaged \(file is not a database\): restore it from a backup\.$/,
+    /^Cannot start: cannot use the database in DATA_DIR: file is not a database\.$/,
   ],
   [
     'a database that is locked',
     (dataDir: string) => lock(dataDir),
-    /^Cannot start: another process has locked the database in DATA_DIR: stop it first\.$/,
+    /^Cannot start: cannot use the database in DATA_DIR: database is locked\.$/,
   ],
   [
     'a database of a newer version',
