@@ -24,12 +24,12 @@ export function registerExternalDnsRoutes(scope: App, parts: IntegrationDependen
   scope.get(`${base}/records`, read, async (request, reply) => send(reply, await webhook.records(request.caller)))
   const write = { ...writeRoute, bodyLimit: maxChangesBytes }
   scope.post(`${base}/records`, write, async (request, reply) => {
-    await webhook.apply(parseBody(Changes, request.body, { maxValues }), contextOf(request, parts))
+    await webhook.apply(parseBody(Changes, request.body, maxValues), contextOf(request, parts))
     return reply.code(204).send()
   })
   const adjust = { ...read, bodyLimit: maxChangesBytes }
   scope.post(`${base}/adjustendpoints`, adjust, async (request, reply) =>
-    send(reply, parseBody(Endpoints, request.body, { maxValues }).map(adjustEndpoint)),
+    send(reply, parseBody(Endpoints, request.body, maxValues).map(adjustEndpoint)),
   )
 }
 

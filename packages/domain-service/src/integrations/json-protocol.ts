@@ -29,11 +29,7 @@ export function anyCase<Schema extends z.ZodObject>(schema: Schema) {
  * @throws {HttpError} malformed_body for anything but JSON of the right kind, body_too_large for more values, else
  * validation_failed.
  */
-export function parseBody<Schema extends z.ZodType>(
-  schema: Schema,
-  body: unknown,
-  { maxValues }: { maxValues?: number } = {},
-): z.infer<Schema> {
+export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown, maxValues?: number) {
   const value = parseJson(body)
   limitValues(value, maxValues)
   const parsed = schema.safeParse(value, { error: describeIssue, reportInput: true })

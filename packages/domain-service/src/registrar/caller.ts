@@ -76,15 +76,17 @@ export class RegistrarCaller {
 
   /** Makes a call once. @throws {CallFailed}, or the HttpError of quota, breaker and `onSend`, which sent nothing. */
   async send<Value>(command: Command<Value>): Promise<Value> {
-    const { quota, calls } = this.#options
+    const { account, timeoutMs, quota, calls } = this.#options
     const { slot, onSend = ignore } = command
     this.breaker.admit()
     let observe: ReturnType<NonNullable<typeof calls>['startTimer']> | undefined
     try {
-      const transport = await this.#openTransport()
+      // Loaded with the first call: the HTTP client and the XML parser take a fifth of the start.
+      const { RegistrarTransport: Transport } = await import('./transport.ts')
+      this.#transport ??= new Transport(account, timeoutMs)
       await quota.take(slot)
       observe = calls?.startTimer({ command: command.command })
-      const { response, result } = await transport.call(command, onSend)
+      const { response, result } = await this.#transport.call(command, onSend)
       const value = command.read(result, command.domain, response)
       this.breaker.succeeded()
       this.outcomes = { last_success_at: new Date().toISOString(), last_failure: null }
@@ -102,14 +104,6 @@ export class RegistrarCaller {
   async close(): Promise<void> {
     this.#options.quota.close()
     await this.#transport?.close()
-  }
-
-  // Loaded with the first call: the HTTP client and the XML parser take a fifth of the start.
-  async #openTransport(): Promise<RegistrarTransport> {
-    const { account, timeoutMs } = this.#options
-    const transport = await import('./transport.ts')
-    this.#transport ??= new transport.RegistrarTransport(account, timeoutMs)
-    return this.#transport
   }
 
   #recordFailure(failure: CallFailed, { command: name, domain }: Command<unknown>) {

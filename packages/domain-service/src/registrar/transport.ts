@@ -192,6 +192,8 @@ const parser = new XMLParser({
   ignorePiTags: true,
   cdataPropName: '#cdata',
   maxNestedTags: 32,
+  tagValueProcessor: (_name, raw) => decode(raw),
+  attributeValueProcessor: (_name, raw) => decodeAttribute(raw),
 })
 
 type Node = Record<string, unknown>
@@ -201,22 +203,17 @@ function toElements(nodes: Node[]): Element[] {
     const name = Object.keys(node).find((key) => key !== ':@')
     if (name === undefined || name.startsWith('#')) return []
     const inner = node[name] as Node[] // With `preserveOrder` an element holds its nodes.
-    const attributes = Object.entries((node[':@'] ?? {}) as Record<string, string>)
     const children = toElements(inner)
     const text = inner.map(textOf).join('')
     // Answers have no mixed content; text here is an element that lost its bracket.
     if (children.length > 0 && text.trim() !== '') throw badAnswer('has text between its elements')
-    return {
-      name,
-      attributes: Object.fromEntries(attributes.map(([key, value]) => [key, decodeAttribute(value)])),
-      children,
-      text,
-    }
+    const attributes = (node[':@'] ?? {}) as Record<string, string>
+    return { name, attributes, children, text }
   })
 }
 
 function textOf(node: Node): string {
-  if (typeof node['#text'] === 'string') return decode(node['#text'])
+  if (typeof node['#text'] === 'string') return node['#text']
   if (!Array.isArray(node['#cdata'])) return ''
   return node['#cdata'].map((part: Node) => String(part['#text'] ?? '')).join('')
 }
