@@ -12,11 +12,10 @@ function challenge(status: 401 | 403, code: string, detail: string, error?: stri
 }
 
 const again = 'log in again, or create another API token'
-const scheme = 'must be the scheme Bearer and one token: Bearer <access_token>'
 
 export const tokenMissing = () => challenge(401, 'unauthorized', 'Send a token: Authorization: Bearer <access_token>')
-export const authorizationMalformed = () =>
-  challenge(401, 'unauthorized', `The Authorization header ${scheme}`, 'invalid_request')
+const malformed = 'The Authorization header must be the scheme Bearer and one token: Bearer <access_token>'
+export const authorizationMalformed = () => challenge(401, 'unauthorized', malformed, 'invalid_request')
 export const tokenInvalid = () =>
   challenge(401, 'unauthorized', `The token is not valid here: ${again}`, 'invalid_token')
 export const tokenExpired = () => challenge(401, 'token_expired', `The token has expired: ${again}`, 'invalid_token')

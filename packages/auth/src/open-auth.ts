@@ -44,7 +44,8 @@ export async function openAuth(config: AuthConfig, dependencies: AuthDependencie
   const database = shared ?? openAuthFile(config.dataDir, dependencies.migrations)
   // For limits: setting the clock back must not extend a lockout.
   const monotonicClock = { now: dependencies.now ?? (() => Math.round(performance.now())) }
-  const attempts = shared ?? openLoginMemory(monotonicClock)
+  // In memory: logging in must not need space on a disk.
+  const attempts = shared ?? new SqliteSql({ file: ':memory:', migrations: loginTables, ...monotonicClock })
   const report = (error: unknown) => log.warn({ err: error }, 'last use not recorded')
   const { prefix } = services[audience]
   const accounts = openAccounts({ users, database, prefix, now, report })
@@ -149,7 +150,3 @@ export function openAccounts(options: Omit<ApiTokensOptions, 'find'> & { users: 
   }
   return { users, database, find, apiTokens, findCaller }
 }
-
-/** Counts failed logins in the memory of this process: logging in must not need space on a disk. */
-const openLoginMemory = ({ now }: { now: () => number }) =>
-  new SqliteSql({ file: ':memory:', migrations: loginTables, now })

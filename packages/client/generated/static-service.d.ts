@@ -1292,7 +1292,7 @@ export interface components {
             folders?: string[] | null;
             writes?: "propose" | null;
             /**
-             * @description a new invitation, after a forgotten password or an expired invitation: the response has it
+             * @description a new invitation, such as for a forgotten password: in the response
              * @constant
              */
             invite?: true;
@@ -1754,7 +1754,7 @@ export interface components {
             created_at: string | null;
             /** @description null: not yet, in this service */
             last_login_at: string | null;
-            /** @description shown only now, valid once and for 72 hours: `POST /api/auth/password` takes it */
+            /** @description shown only now, valid once and for 72 hours, for `POST /api/auth/password` */
             invite?: string;
         };
         /**

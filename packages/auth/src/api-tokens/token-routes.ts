@@ -87,9 +87,7 @@ export function registerTokenRoutes(app: App, { apiTokens }: Auth) {
 }
 
 function describe(token: ApiToken): z.input<typeof TokenRecord> {
-  const { id, name, hint, owner, created_at, expires_at, last_used_at } = token
   const { records = null, networks = null, replace = false } = token
   const role = token.role ?? (records ? null : 'viewer')
-  const limits = { role, ...describeLimits(token), records, networks, replace }
-  return { id, name, hint, owner, ...limits, created_at, expires_at, last_used_at }
+  return { ...token, role, ...describeLimits(token), records, networks, replace }
 }

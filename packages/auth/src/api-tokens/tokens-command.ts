@@ -62,15 +62,12 @@ async function addToken(
   if (tool && service !== 'domain-service') throw new UsageError('--for registrar needs the service domain')
   if (tool && !request.records) request.role ??= 'editor'
   const { text } = await apiTokens.create(callerOfUser(user), request)
-  return tool ? `${text}\n\n${registrarSettings(text, url)}` : `${text}\n`
-}
-
-function registrarSettings(token: string, url: string): string {
+  if (!tool) return `${text}\n`
   const address = `${url.replace(/\/$/, '')}/integrations/registrar/xml.response`
-  return registrarHelp.replaceAll('TOKEN', token).replaceAll('ADDRESS', address)
+  return `${text}\n\n${registrarSettings.replaceAll('TOKEN', text).replaceAll('ADDRESS', address)}`
 }
 
-const registrarHelp = `DNSControl, creds.json:
+const registrarSettings = `DNSControl, creds.json:
   {"shared":{"TYPE":"NAMECHEAP","apiuser":"any","apikey":"TOKEN","BaseURL":"ADDRESS"}}
 
 Caddy with the plug-in namecheap:

@@ -37,19 +37,13 @@ const UserRecord = z
   .meta({ id: 'User' })
 
 const CreatedUser = UserRecord.extend({
-  invite: z
-    .string()
-    .optional()
-    .describe('shown only now, valid once and for 72 hours: `POST /api/auth/password` takes it'),
+  invite: z.string().optional().describe('shown only now, valid once and for 72 hours, for `POST /api/auth/password`'),
 }).meta({ id: 'CreatedUser' })
 
 const UserChange = z
   .strictObject({
     ...changedRights,
-    invite: z
-      .literal(true)
-      .optional()
-      .describe('a new invitation, after a forgotten password or an expired invitation: the response has it'),
+    invite: z.literal(true).optional().describe('a new invitation, such as for a forgotten password: in the response'),
   })
   .refine((change) => Object.keys(change).length > 0, 'must change something')
   .meta({ id: 'UserChange', examples: [{ role: 'viewer' }] })

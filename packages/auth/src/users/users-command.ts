@@ -98,10 +98,8 @@ async function listUsers({ users }: Stored) {
   return describeRows((await users.list()).map(describe))
 }
 
-function describe({ username, role, domains, folders, writes, password, oidc }: User) {
-  const isInvited = password === undefined && !oidc
-  const status = oidc?.is_barred ? 'removed' : isInvited ? 'invited' : undefined
-  return { username, role, domains, folders, writes, status }
+function describe({ username, role, domains, folders, writes, oidc }: User) {
+  return { username, role, domains, folders, writes, status: oidc?.is_barred ? 'removed' : undefined }
 }
 
 async function removeUser({ users }: Stored, { username }: { username: string }) {
