@@ -62,16 +62,8 @@ export function buildApp(parts: Dependencies): Promise<App> {
 
 function createServing({ config, auth, catalog, store, compressor, rules }: Dependencies) {
   const policies = config.static
-  const cache = new ContentCache({
-    store,
-    catalog,
-    compressor,
-    memoryBytes: policies.memoryCacheBytes,
-    graceSeconds: policies.graceSeconds,
-    describe: (row) => describeFile(row, policies),
-  })
+  const cache = new ContentCache({ store, catalog, compressor, policies })
   const clientAddress = clientAddressReader(config.trustProxy)
-  const { findCaller } = auth
   const findReader = (request: IncomingMessage) =>
     auth.findReader({ headers: request.headers, ip: clientAddress(request) })
   const files = readableFiles({ cache, rules, findReader })
@@ -80,7 +72,7 @@ function createServing({ config, auth, catalog, store, compressor, rules }: Depe
   const now = () => Math.min(auth.now(), Date.now())
   const handler = new StaticHandler({ cache, files, rules: policies, isForwarded, now })
   const links = new Links(auth.database, auth.now)
-  const linkHandler = new LinkHandler({ links, cache, catalog, handler, findCaller })
+  const linkHandler = new LinkHandler({ links, cache, catalog, handler, findCaller: auth.findCaller })
   const past = (row: FileRow) => asPrivate(describeFile(row, policies), privateHeaders)
   return { cache, handler, linkHandler, links, past }
 }
@@ -96,7 +88,7 @@ async function registerRoutes(app: App, parts: Dependencies, serving: ReturnType
     store,
     catalog,
     cache,
-    limits: new UploadLimits({ catalog, maxBytes: config.maxUploadBytes, quotaBytes: config.catalog.quotaBytes }),
+    limits: new UploadLimits(catalog, config.maxUploadBytes, config.catalog.quotaBytes),
     maxBatchFiles: config.maxBatchFiles,
     trees: config.trees,
     describe: fileDescriber(rules, base),

@@ -88,7 +88,7 @@ export function readConfig(env: Environment) {
     ['STATIC_CSP', 'STATIC_SITE_CSP'].filter((name) => env[name] === '').map((name) => [name, 'off']),
   )
   const variables = { ...env, ...policies }
-  const settings = readEnv(Settings, variables, requireProxy, requireBothStores, authRules)
+  const settings = readEnv(Settings, variables, serviceRules, authRules)
   const { STATIC_OFFLOAD: to, STATIC_OFFLOAD_BYTES: minBytes } = settings
   return {
     ...named(settings),
@@ -148,11 +148,6 @@ const sitesOf = ({ STATIC_SITES, STATIC_SITE_CSP, STATIC_INDEX }: z.output<typeo
     csp: policyOf(STATIC_SITE_CSP),
   }))
 
-// Bodies are left to a trusted proxy only.
-const requireProxy = ({ STATIC_OFFLOAD, TRUST_PROXY }: z.output<typeof Settings>) => ({
-  TRUST_PROXY: STATIC_OFFLOAD !== 'off' && !TRUST_PROXY && 'must name the proxy that STATIC_OFFLOAD leaves bodies to',
-})
-
 type S3Settings = z.output<z.ZodObject<typeof s3Settings>>
 
 /** The bucket of `s3Settings`, if there is one. */
@@ -169,31 +164,31 @@ export function s3Config(settings: S3Settings, env: Environment) {
   }
 }
 
-function requireBothStores(settings: z.output<typeof Settings>) {
-  const { DATABASE_URL, S3_BUCKET, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = settings
-  const isOffloading = S3_BUCKET && settings.STATIC_OFFLOAD !== 'off'
+// Both stores or none. Bodies are left to a trusted proxy only.
+function serviceRules(settings: z.output<typeof Settings>) {
+  const { DATABASE_URL, S3_BUCKET, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, TRUST_PROXY } = settings
+  const isOffloading = settings.STATIC_OFFLOAD !== 'off'
   return {
+    TRUST_PROXY: isOffloading && !TRUST_PROXY && 'must name the proxy that STATIC_OFFLOAD leaves bodies to',
     S3_BUCKET: DATABASE_URL && !S3_BUCKET && 'is required with DATABASE_URL',
     DATABASE_URL: S3_BUCKET && !DATABASE_URL && 'is required with S3_BUCKET',
-    STATIC_OFFLOAD: isOffloading && 'must be off with S3_BUCKET: there are no files to send',
+    STATIC_OFFLOAD: isOffloading && S3_BUCKET && 'must be off with S3_BUCKET: there are no files to send',
     AWS_SECRET_ACCESS_KEY: AWS_ACCESS_KEY_ID && !AWS_SECRET_ACCESS_KEY && 'is required with AWS_ACCESS_KEY_ID',
   }
 }
 
 /** Undefined: the standard chain of the AWS SDK finds them, such as a role of the machine. */
 function credentialsOf(settings: S3Settings, env: Environment) {
-  const { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret, AWS_SESSION_TOKEN = '' } = settings
-  if (!id || !secret) return undefined
-  const readId = followSecret('AWS_ACCESS_KEY_ID', env, id)
-  const readSecret = followSecret('AWS_SECRET_ACCESS_KEY', env, secret)
-  const readSession = followSecret('AWS_SESSION_TOKEN', env, AWS_SESSION_TOKEN)
-  return async () => {
-    const sessionToken = readSession()
-    return {
-      accessKeyId: readId(),
-      secretAccessKey: readSecret(),
-      ...(sessionToken && { sessionToken }),
-      expiration: new Date(), // The SDK asks again for the next request.
-    }
-  }
+  if (!settings.AWS_ACCESS_KEY_ID || !settings.AWS_SECRET_ACCESS_KEY) return undefined
+  const follow = (name: 'AWS_ACCESS_KEY_ID' | 'AWS_SECRET_ACCESS_KEY' | 'AWS_SESSION_TOKEN') =>
+    followSecret(name, env, settings[name] ?? '')
+  const readId = follow('AWS_ACCESS_KEY_ID')
+  const readSecret = follow('AWS_SECRET_ACCESS_KEY')
+  const readSession = follow('AWS_SESSION_TOKEN')
+  return async () => ({
+    accessKeyId: readId(),
+    secretAccessKey: readSecret(),
+    sessionToken: readSession(), // Empty: none, as for the SDK.
+    expiration: new Date(), // The SDK asks again for the next request.
+  })
 }

@@ -37,11 +37,9 @@ export const malformedUpload = (cause: unknown) =>
     cause,
   })
 
+/** Also for a malformed field. */
 export const digestMismatch = (field: string) =>
-  new HttpError(400, 'digest_mismatch', `The body does not match ${field}: nothing stored`)
-
-export const malformedDigest = (field: string) =>
-  new HttpError(400, 'digest_mismatch', `${field} is malformed: send sha-256=:<base64>: (RFC 9530), or omit the header`)
+  new HttpError(400, 'digest_mismatch', `The body does not match ${field}, or that is not sha-256=:<base64>:`)
 
 export const partialPut = () =>
   new HttpError(400, 'malformed_request', 'PUT replaces the whole file: send it without Content-Range')

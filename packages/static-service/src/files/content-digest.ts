@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { digestMismatch, malformedDigest } from '../errors.ts'
+import { digestMismatch } from '../errors.ts'
 
 /**
  * SHA-256 check of `Content-Digest` and `Repr-Digest` (RFC 9530); other algorithms are ignored. Without a content
@@ -28,9 +28,9 @@ export function checkDigests(headers: IncomingHttpHeaders) {
 // RFC 9530 defines none, are ignored.
 function readSha256(field: string, value: string): string | undefined {
   const members = value.split(',').map((member) => /^([a-z*][\w.*-]*)=:([\w+/]*={0,2}):(?:;.*)?$/.exec(member.trim()))
-  if (members.some((member) => member === null)) throw malformedDigest(field)
+  if (members.some((member) => member === null)) throw digestMismatch(field)
   const digest = members.findLast((member) => member?.[1] === 'sha-256')?.[2]
   const bytes = digest === undefined ? undefined : Buffer.from(digest, 'base64')
-  if (bytes && bytes.length !== 32) throw malformedDigest(field)
+  if (bytes && bytes.length !== 32) throw digestMismatch(field)
   return bytes?.toString('base64')
 }

@@ -61,10 +61,7 @@ export function frame(slices: Slice[], file: { contentType: string; size: number
   return { headers: { 'content-type': `multipart/byteranges; boundary=${boundary}` }, pieces, length }
 }
 
-interface Spec {
-  first: string
-  last: string
-}
+type Spec = Record<'first' | 'last', string>
 
 // Undefined unless every element is well-formed (RFC 9110, 14.1.1). Elements of a list may be empty (5.6.1.2), the list
 // may not. Units are case-insensitive (14.1).

@@ -102,17 +102,11 @@ const routes = operations({
 export function registerLinkRoutes(app: App, dependencies: Dependencies) {
   const { links, catalog, base = '' } = dependencies
   app.post('/api/links', routes.createLink, async ({ body, caller, log }, reply) => {
-    const { expires_in: lifetimeS = 604_800, downloads = null, name = null } = body
+    const { expires_in: lifetimeS = 604_800, downloads: downloadsLeft = null, name = null } = body
+    const { id: maker, username: by } = caller
     const path = await requireReadable(catalog, caller, body.path)
-    const { link, token } = await links.create({
-      path,
-      name,
-      lifetimeS,
-      maker: caller.id,
-      by: caller.username,
-      downloadsLeft: downloads,
-    })
-    log.info({ link_id: link.id, path, user: caller.username }, 'link created')
+    const { link, token } = await links.create({ path, name, lifetimeS, maker, by, downloadsLeft })
+    log.info({ link_id: link.id, path, user: by }, 'link created')
     reply.header('cache-control', 'no-store')
     return { ...describeLink(link), url: `${base}/l/${token}` }
   })

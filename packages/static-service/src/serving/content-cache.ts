@@ -5,18 +5,16 @@ import type { Compressor } from '../blobs/compressor.ts'
 import { hashBytes, maxSmallBytes, Verifier } from '../blobs/stored-blob.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../catalog/tables.ts'
+import type { Config } from '../config.ts'
 import { type ContentCoding, compressedCodings } from '../rfc9110/content-codings.ts'
 import { ChunkMemory, type Content, type LargeContent, type Loaded, LruLoader } from './content-stream.ts'
-import type { ServedFile } from './served-file.ts'
+import { describeFile, type ServedFile } from './served-file.ts'
 
 interface Dependencies {
   store: BlobStore
   catalog: Catalog
   compressor: Compressor
-  memoryBytes: number
-  /** Seconds for which `findEnded` finds a file that a deploy removed; default: 0. */
-  graceSeconds?: number
-  describe: (row: FileRow) => ServedFile
+  policies: Config['static']
 }
 
 /**
@@ -36,14 +34,14 @@ export class ContentCache {
   readonly #verifier: Verifier
 
   constructor(dependencies: Dependencies) {
-    const { store, catalog, compressor, memoryBytes } = dependencies
-    const share = Math.floor(memoryBytes / 8)
+    const { store, catalog, compressor, policies } = dependencies
+    const share = Math.floor(policies.memoryCacheBytes / 8)
     this.#dependencies = dependencies
     this.#verifier = new Verifier(store.verified)
-    this.files = new LruLoader(share, () => 4096)
+    this.files = new LruLoader(share, () => fileBytes)
     this.#codings = new LruLoader(share, () => 64)
     this.#chunks = new ChunkMemory(2 * share)
-    this.#contents = new LruLoader(memoryBytes - 4 * share, (content) => content.length)
+    this.#contents = new LruLoader(policies.memoryCacheBytes - 4 * share, (content) => content.length)
     this.counts = this.#contents.counts
     // Called before the response to the change.
     catalog.onChange(this.files.invalidate)
@@ -68,12 +66,12 @@ export class ContentCache {
 
   /** The file that a deploy, a restore or a revert has removed from this path within the grace; never HTML. */
   async findEnded(path: string): Promise<ServedFile | undefined> {
-    const { catalog, describe, graceSeconds = 0 } = this.#dependencies
-    if (graceSeconds === 0) return undefined
-    const since = new Date(Date.now() - 1000 * graceSeconds).toISOString()
+    const { catalog, policies } = this.#dependencies
+    if (policies.graceSeconds === 0) return undefined
+    const since = new Date(Date.now() - 1000 * policies.graceSeconds).toISOString()
     const row = await catalog.reads.lastDeployed({ path, since })
     if (!row || row.contentType === 'text/html') return undefined
-    const file = describe(row)
+    const file = describeFile(row, policies)
     return { ...file, headers: { ...file.headers, 'cache-control': 'public, max-age=0, must-revalidate' } }
   }
 
@@ -103,7 +101,7 @@ export class ContentCache {
    * @throws when the size of a blob differs from its row.
    */
   async sizeOf({ row }: ServedFile, coding: ContentCoding): Promise<number | undefined> {
-    const cached = this.#contents.inspect(contentKey(row, coding))
+    const cached = this.#contents.peek(contentKey(row, coding))
     const size = cached?.length ?? (await this.#dependencies.store.formSize(row.digest, coding))
     if (coding === 'identity' && size !== undefined && size !== row.size) throw lengthDiffers(row, size)
     return size
@@ -118,13 +116,10 @@ export class ContentCache {
   // Describes an unchanged file once: the catalog returns the same object for it.
   #describe(row: FileRow | undefined): ServedFile | undefined {
     if (!row) return undefined
-    const known = this.files.inspect(row.path)
-    if (known?.row === row) {
-      this.files.counts.hit += 1
-      return known
-    }
+    const known = this.files.peek(row.path)
+    if (known?.row === row) return known
     this.files.counts.miss += 1
-    const file = this.#dependencies.describe(row)
+    const file = describeFile(row, this.#dependencies.policies)
     this.files.set(row.path, file)
     return file
   }
@@ -171,6 +166,8 @@ export class ContentCache {
 const contentKey = ({ digest }: FileRow, coding: ContentCoding) =>
   coding === 'identity' ? digest : `${digest}.${coding}`
 
+// Estimated memory of a file, its record and its representations.
+const fileBytes = 5120
 // Larger blobs are sent in chunks.
 const maxCachedBytes = 256 * 1024
 // The size of a compressed form is unknown before it is opened; it is a fraction of its source.

@@ -102,7 +102,8 @@ export class ChunkMemory {
   readonly #requested = new LRUCache<string, true>({ max: 64 })
   // Free list: allocating a buffer per chunk took an eighth of the time of a large download.
   readonly #unused: Buffer[] = []
-  #heldBytes = 0
+  /** Of chunks that were acquired and not yet released. */
+  heldBytes = 0
 
   constructor(maxCachedBytes: number, maxHeldBytes = 32 * 1024 * 1024) {
     this.cache = new LruLoader(maxCachedBytes, (chunk) => chunk.length)
@@ -110,13 +111,9 @@ export class ChunkMemory {
     this.#maxHeldBytes = maxHeldBytes
   }
 
-  get heldBytes(): number {
-    return this.#heldBytes
-  }
-
   /** Whether responses hold `maxHeldBytes` or more: then chunks are small and none is read ahead. */
   get isScarce(): boolean {
-    return this.#heldBytes >= this.#maxHeldBytes
+    return this.heldBytes >= this.#maxHeldBytes
   }
 
   /** Call once per request: a blob is cached from its second request on. */
@@ -136,10 +133,10 @@ export class ChunkMemory {
     const isReused = !isCached && length === chunkBytes
     const own = isReused ? (this.#unused.pop() ?? Buffer.allocUnsafeSlow(chunkBytes)) : undefined
     const release = () => {
-      this.#heldBytes -= length
+      this.heldBytes -= length
       if (own && this.#unused.length < maxUnused) this.#unused.push(own)
     }
-    this.#heldBytes += length
+    this.heldBytes += length
     try {
       const bytes = isCached ? await this.#readCached(content, start, length) : await blob.read(start, length, own)
       if (bytes.length < length) throw new Error('it has become shorter since it was opened')
@@ -196,15 +193,11 @@ export class LruLoader<Value extends object> {
     return value ?? this.#cached.fetch(key, { context: load }).catch(undefinedIfAbsent)
   }
 
-  readonly peek = (key: string): Value | undefined => {
+  /** The cached value. Counts a hit. */
+  peek(key: string): Value | undefined {
     const cached = this.#cached.get(key)
     if (cached) this.counts.hit += 1
     return cached
-  }
-
-  /** As `peek`, but not counted as a hit: the caller may not use the value. */
-  inspect(key: string): Value | undefined {
-    return this.#cached.get(key)
   }
 
   set(key: string, value: Value) {

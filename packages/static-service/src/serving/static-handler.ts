@@ -255,7 +255,7 @@ const plainTarget = { isDirectory: false, query: undefined }
 // A file may be replaced between reading its row and its bytes. After this many attempts the bytes are taken as lost.
 const maxAttempts = 8
 
-// Fits in the 4 KiB that the file cache estimates per entry.
+// Fits in what the file cache estimates per entry.
 const maxTextBytes = 2048
 
 // Sends ranges, and blobs that are not in memory.

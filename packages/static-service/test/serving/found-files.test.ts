@@ -4,16 +4,14 @@ import type { Compressor } from '../../src/blobs/compressor.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
 import { readConfig } from '../../src/config.ts'
 import { ContentCache } from '../../src/serving/content-cache.ts'
-import { describeFile } from '../../src/serving/served-file.ts'
 import { newDatabase, openCatalog, openReplica, toFile } from '../support/catalogs.ts'
 
-const { static: rules } = readConfig({ NODE_ENV: 'test', DATA_DIR: 'unused' })
+const { static: policies } = readConfig({ NODE_ENV: 'test', DATA_DIR: 'unused' })
 
 const newCache = (catalog: Catalog) =>
   new ContentCache({
     catalog,
-    memoryBytes: 8_000_000,
-    describe: (row) => describeFile(row, rules),
+    policies,
     // Files are found without any content.
     store: { verified: {} } as BlobStore,
     compressor: { onForm: () => undefined } as unknown as Compressor,

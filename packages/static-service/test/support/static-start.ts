@@ -16,7 +16,6 @@ import type { ContentCoding } from '../../src/rfc9110/content-codings.ts'
 import { documentStaticRoute } from '../../src/routes/static.ts'
 import { ContentCache } from '../../src/serving/content-cache.ts'
 import { readableFiles } from '../../src/serving/readable-files.ts'
-import { describeFile } from '../../src/serving/served-file.ts'
 import { StaticHandler } from '../../src/serving/static-handler.ts'
 import { AccessRules } from '../../src/sharing/access-rules.ts'
 import { sharingTables } from '../../src/sharing/tables.ts'
@@ -95,9 +94,7 @@ export async function startStatic(
   catalog.onFree = (digests) => store.collect(digests)
   const compressor = new Compressor({ store, log })
   const rules = config.static
-  const memoryBytes = rules.memoryCacheBytes
-  const describe = (row: FileRow) => describeFile(row, rules)
-  const cache = new ContentCache({ store, catalog, compressor, memoryBytes, describe })
+  const cache = new ContentCache({ store, catalog, compressor, policies: rules })
   const database = new SqliteSql({ file: ':memory:', migrations: { sharing: sharingTables } })
   const access = await AccessRules.open(database, { isPublicByDefault: true, isExclusive: true })
   const files = readableFiles({ cache, rules: access, findReader: async () => undefined })

@@ -77,16 +77,15 @@ async function movesBelow(move: DirectoryMove, { catalog }: FileDependencies) {
 
 // A new name may change the media type, which may depend on the first bytes.
 async function moveAll(moves: DirectoryMove[], actor: Actor, { catalog, store }: FileDependencies): Promise<number> {
-  for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
+  for (;;) {
     const typed: FileMove[] = []
     for (const { from, to, overwrite } of moves) {
       const isRenamed = nameOf(to) !== nameOf(from)
       typed.push({ from, to, overwrite, type: isRenamed ? await typeAt(to, from) : undefined })
     }
     const moved = await catalog.writes.moveFiles({ moves: typed, actor })
-    if (moved !== undefined) return moved
+    if (moved !== undefined) return moved // Else a file was replaced meanwhile.
   }
-  throw new Error(`a file was replaced at each of ${maxAttempts} attempts to move it`)
 
   async function typeAt(to: string, from: string) {
     const row = await catalog.find(from)
@@ -94,8 +93,6 @@ async function moveAll(moves: DirectoryMove[], actor: Actor, { catalog, store }:
     return { digest: row.digest, ...(await detectType(store, nameOf(to), row.digest)) }
   }
 }
-
-const maxAttempts = 8
 
 const Deletion = z
   .strictObject({

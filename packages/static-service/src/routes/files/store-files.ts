@@ -52,12 +52,7 @@ export function refuseContentCoding({ 'content-encoding': coding }: IncomingHttp
   if (coding !== undefined && coding.toLowerCase() !== 'identity') throw errors.contentCodingNotSupported()
 }
 
-interface Limits {
-  catalog: Pick<Catalog, 'findTarget' | 'readQuota'>
-  maxBytes: number
-  /** Maximum size of all distinct blobs; undefined: unlimited. */
-  quotaBytes: number | undefined
-}
+type Targets = Pick<Catalog, 'findTarget' | 'readQuota'>
 
 /**
  * Refuses uploads as early as their end is certain: by Content-Length, by what is stored at the path, or as soon as a
@@ -65,12 +60,13 @@ interface Limits {
  */
 export class UploadLimits {
   readonly maxBytes: number
-  readonly #catalog: Limits['catalog']
+  readonly #catalog: Targets
   readonly #quotaBytes: number
 
-  constructor({ catalog, maxBytes, quotaBytes = Number.POSITIVE_INFINITY }: Limits) {
-    this.maxBytes = maxBytes
+  /** `maxBytes`: of one file; `quotaBytes`: of all distinct blobs. */
+  constructor(catalog: Targets, maxBytes: number, quotaBytes = Number.POSITIVE_INFINITY) {
     this.#catalog = catalog
+    this.maxBytes = maxBytes
     this.#quotaBytes = quotaBytes
   }
 

@@ -191,7 +191,7 @@ async function readAll(catalog: Catalog) {
     const shown = [...rows, ...second.rows].map(withoutTimes)
     read.push({ query, ...counts, next: next && withoutTimes(next), rows: shown })
   }
-  const limits = new UploadLimits({ catalog, quotaBytes, maxBytes: 1000 })
+  const limits = new UploadLimits(catalog, 1000, quotaBytes)
   const versions = await catalog.reads.versions({ skip: 0, take: 3 })
   return {
     lists: read,
