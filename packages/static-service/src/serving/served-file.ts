@@ -121,8 +121,10 @@ export function representationOf(file: ServedFile, coding: ContentCoding, isDate
 }
 
 export interface Selected {
+  request: IncomingMessage
   target: Target
   file: ServedFile
+  selection: Selection
   representation: Representation
   status: 200 | 404
 }
@@ -143,7 +145,7 @@ export const notModifiedHead = (selected: Selected): PreparedHead =>
   selected.target.query ? prepareHead(304, headersOf(selected)) : selected.representation.notModified
 
 /** Headers of every response about a representation. A `v` that does not match the digest is an old link and is ignored. */
-export function headersOf({ file, representation, target, status }: Selected): Headers {
+function headersOf({ file, representation, target, status }: Selected): Headers {
   const { row, isPublic } = file
   const { query } = target
   if (!query || status === 404) return representation.common
@@ -191,34 +193,30 @@ export type Offload = NonNullable<Config['static']['offload']>
  * its routes may lack the handler. The caller must check that the proxy is trusted. This service answers requests with
  * conditions itself, and those with ranges that servers parse differently.
  */
-export function canOffload(
-  { headers }: IncomingMessage,
-  selection: Selection,
-  { to, coding }: { to: Offload['to']; coding: ContentCoding },
-): boolean {
-  if (headers['x-static-offload'] !== to) return false
+export function canOffload({ request, file, selection, representation }: Selected, offload: Offload): boolean {
+  const { headers } = request
+  if (!file.isPublic || file.row.size < offload.minBytes || headers['x-static-offload'] !== offload.to) return false
   if (conditions.some((name) => headers[name] !== undefined)) return false
   // Caddy sends encoded bodies without a length.
-  if (to === 'caddy' && coding !== 'identity') return false
+  if (offload.to === 'caddy' && representation.coding !== 'identity') return false
   if (headers.range === undefined) return true
   return selection !== 'whole' && /^bytes=(?:\d{1,15}-\d{0,15}|-\d{1,15})$/.test(headers.range)
 }
 
-/** Response headers that make the proxy send the body: they add the blob's path below DATA_DIR, named by its digest. */
-export function offloadHeaders(
-  headers: Record<string, string>,
-  content: { to: Offload['to']; digest: string; coding: ContentCoding; isWhole: boolean },
-): Record<string, string> {
-  const { to, digest, coding, isWhole } = content
-  const location = { 'x-accel-redirect': `/blobs/${blobPathOf(digest, coding).join('/')}` }
-  if (to === 'caddy') return { ...headers, ...location }
+/** Makes the proxy send the body: adds the blob's path below DATA_DIR, named by its digest. */
+export function offloadHead(selected: Selected, to: Offload['to']): PreparedHead {
+  const { file, selection, representation } = selected
+  const headers = { ...headersOf(selected), ...representation.own, 'content-length': '0' }
+  const path = blobPathOf(file.row.digest, representation.coding).join('/')
+  const location = { 'x-accel-redirect': `/blobs/${path}` }
+  if (to === 'caddy') return prepareHead(200, { ...headers, ...location })
   // nginx keeps these fields and would send them twice: beside those of a second request to this service, and beside
   // its own Accept-Ranges for a whole file. Renamed fields are not kept.
   const renamed = Object.entries(headers).flatMap(([name, value]) => {
-    if (name === 'accept-ranges' && isWhole) return []
+    if (name === 'accept-ranges' && selection === 'whole') return []
     return [[keptByNginx.has(name) ? `x-static-${name}` : name, value]]
   })
-  return { ...Object.fromEntries(renamed), ...location }
+  return prepareHead(200, { ...Object.fromEntries(renamed), ...location })
 }
 
 const keptByNginx = new Set(['accept-ranges', 'cache-control', 'content-disposition'])

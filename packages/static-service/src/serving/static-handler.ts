@@ -4,7 +4,7 @@ import { maxSmallBytes } from '../blobs/stored-blob.ts'
 import type { Config } from '../config.ts'
 import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
 import { join, nameOf } from '../files/file-path.ts'
-import { frame, type Selection, selectRanges } from '../rfc9110/byte-ranges.ts'
+import { frame, selectRanges } from '../rfc9110/byte-ranges.ts'
 import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
@@ -16,12 +16,11 @@ import {
   crossOriginHeaders,
   type Headers,
   hasReliableDate,
-  headersOf,
   headOf,
   type LinkedFile,
   notModifiedHead,
   type Offload,
-  offloadHeaders,
+  offloadHead,
   partHead,
   representationOf,
   respondToOther,
@@ -58,9 +57,7 @@ interface Asked {
   link?: LinkedFile | undefined
 }
 
-interface Selected extends Asked, SelectedFile {
-  selection: Selection
-}
+type Selected = Asked & SelectedFile
 
 type Reply = RawResponse | Promise<RawResponse>
 
@@ -143,15 +140,8 @@ export class StaticHandler implements RawRoute {
       return { head: whole.head, body: text }
     }
     const { offload } = rules
-    if (
-      offload &&
-      file.isPublic &&
-      file.row.size >= offload.minBytes &&
-      canOffload(request, selection, { to: offload.to, coding: representation.coding }) &&
-      isForwarded(request)
-    )
-      return this.#offload(selected, offload)
-    return this.#sendContent(selected)
+    const isOffloaded = offload && canOffload(selected, offload) && isForwarded(request)
+    return isOffloaded ? this.#offload(selected, offload) : this.#sendContent(selected)
   }
 
   async #admit(selected: Selected, link: LinkedFile): Promise<RawResponse> {
@@ -197,14 +187,10 @@ export class StaticHandler implements RawRoute {
   }
 
   async #offload(selected: Selected, { to }: Offload): Promise<RawResponse> {
-    const { file, selection, representation } = selected
-    const { coding, own } = representation
-    const size = await this.#dependencies.cache.sizeOf(file, coding)
+    const size = await this.#dependencies.cache.sizeOf(selected.file, selected.representation.coding)
     if (size === undefined) return this.#retry(selected)
     if (size <= maxSmallBytes) return this.#sendContent(selected) // A row, which no proxy can read.
-    const location = { to, digest: file.row.digest, coding, isWhole: selection === 'whole' }
-    const headers = { ...headersOf(selected), ...own, 'content-length': '0' }
-    return { head: prepareHead(200, offloadHeaders(headers, location)) }
+    return { head: offloadHead(selected, to) }
   }
 
   // Tries a clean URL, the redirect to a directory's index, a recently removed file, then the site's 404 page.

@@ -52,19 +52,17 @@ export function refuseContentCoding({ 'content-encoding': coding }: IncomingHttp
   if (coding !== undefined && coding.toLowerCase() !== 'identity') throw errors.contentCodingNotSupported()
 }
 
-type Targets = Pick<Catalog, 'findTarget' | 'readQuota'>
-
 /**
  * Refuses uploads as early as their end is certain: by Content-Length, by what is stored at the path, or as soon as a
  * limit is passed. The transaction that enters the file decides in the end.
  */
 export class UploadLimits {
   readonly maxBytes: number
-  readonly #catalog: Targets
+  readonly #catalog: Catalog
   readonly #quotaBytes: number
 
   /** `maxBytes`: of one file; `quotaBytes`: of all distinct blobs. */
-  constructor(catalog: Targets, maxBytes: number, quotaBytes = Number.POSITIVE_INFINITY) {
+  constructor(catalog: Catalog, maxBytes: number, quotaBytes = Number.POSITIVE_INFINITY) {
     this.#catalog = catalog
     this.maxBytes = maxBytes
     this.#quotaBytes = quotaBytes

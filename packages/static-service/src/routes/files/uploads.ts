@@ -259,8 +259,7 @@ const headerSize = 16_384
 const fieldSize = 8192
 
 // `UploadLimits` limits the files.
-const fileSize = Number.POSITIVE_INFINITY
-const partLimits = { fileSize, fields: maxStrays, fieldSize, headerSize }
+const partLimits = { fileSize: Number.POSITIVE_INFINITY, fields: maxStrays, fieldSize, headerSize }
 
 const maxPartBytes = headerSize + fieldSize
 
