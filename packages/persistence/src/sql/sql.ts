@@ -110,5 +110,12 @@ export interface Sql extends SqlTransaction {
   snapshot<T>(work: (snapshot: SqlTransaction) => Promise<T>): Promise<T>
 }
 
+/** The row of a statement that always has one. */
+export async function one<Row extends object>(database: SqlTransaction, statement: Statement): Promise<Row> {
+  const row = await database.get<Row>(statement)
+  if (!row) throw new Error('a row is missing in the database')
+  return row
+}
+
 /** Ordered migrations of each part of a service, by its name. They bind no values. Plain strings: PostgreSQL only. */
 export type Migrations = Record<string, (Statement | string)[]>

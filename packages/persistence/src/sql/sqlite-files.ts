@@ -18,7 +18,7 @@ export interface SqliteOptions {
   now?: () => number
 }
 
-const maxLogBytes = 16 * 1024 * 1024
+const maxLogBytes = 4 * 1024 * 1024
 
 export function openDatabase(options: SqliteOptions): Database.Database {
   const { file, isReadOnly = false, migrations, isVacuumed, busyTimeoutMs: timeout, now = Date.now } = options

@@ -1,4 +1,4 @@
-import { DatabaseFullError, name, type Sql, sql } from '@domains-and-files/persistence'
+import { DatabaseFullError, name, one, type Sql, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../files/file-path.ts'
 import { GroupCommit } from '../sqlite/worker-commits.ts'
 import { BackgroundChanges } from './background-changes.ts'
@@ -13,7 +13,7 @@ import {
 import type { DirectoryChange } from './changes/directory-changes.ts'
 import type { DirectoryMove } from './changes/file-changes.ts'
 import type { CatalogOptions, Removed } from './changes/group.ts'
-import { type CatalogReads, readTotals, type Totals } from './reads.ts'
+import { type CatalogReads, type Totals, totalsStatement } from './reads.ts'
 import { among, selected } from './records.ts'
 import { type FileRow, type VersionRow, versionColumns } from './tables.ts'
 
@@ -73,15 +73,15 @@ export abstract class Catalog {
   }
 
   /** Bytes of all contents, and what of it depends on a new one at this path. */
-  async readQuota(path: string, { minBytes, maxBytes }: { minBytes: number; maxBytes: number }) {
-    const found = await this.database.get<{ storedSize: number; hasSize: boolean | number; freed: number }>(sql`
-      select stored_size "storedSize",
+  readQuota(path: string, { minBytes, maxBytes }: { minBytes: number; maxBytes: number }) {
+    return one<{ storedSize: number; hasSize: boolean | number; freed: number }>(
+      this.database,
+      sql`select stored_size "storedSize",
         exists (select 1 from ${name('files')} where size between ${minBytes} and ${maxBytes}) "hasSize",
         coalesce((select blob.size from ${name('files')} file join ${name('blobs')} blob on blob.digest = file.digest
           where file.path = ${path} and refs = 1), 0) freed
-      from ${name('catalog')}`)
-    if (!found) throw new Error('the catalog has no row of counts')
-    return found
+      from ${name('catalog')}`,
+    )
   }
 
   /** Whether a current or past file has this digest. */
@@ -107,7 +107,7 @@ export abstract class Catalog {
   }
 
   totals(): Promise<Totals> {
-    return readTotals(this.database)
+    return one(this.database, totalsStatement)
   }
 
   /** As `find`, but synchronous; absent where the database cannot do that. */

@@ -2,6 +2,7 @@ import {
   type BlobRef,
   join,
   name,
+  one,
   type Sql,
   type SqlTransaction,
   type Statement,
@@ -73,12 +74,6 @@ export const totalsStatement: Statement = sql`
     left join (select id, version from ${name('versions')} order by id desc limit 1) newest on 1 = 1
   where path = ''`
 
-export async function readTotals(database: SqlTransaction): Promise<Totals> {
-  const totals = await database.get<Totals>(totalsStatement)
-  if (!totals) throw new Error('the catalog has no root directory')
-  return totals
-}
-
 /** Non-empty categories, the largest count first. */
 const readCategories = (database: SqlTransaction): Promise<CategoryCount[]> =>
   database.all(sql`select category, file_count "fileCount", total_size "totalSize"
@@ -87,13 +82,13 @@ const readCategories = (database: SqlTransaction): Promise<CategoryCount[]> =>
 /** What is stored below a directory: by counters for the root, which is empty; otherwise the files are counted. */
 function readUsage(database: Sql, directory: string): Promise<Totals & { categories: CategoryCount[] }> {
   return database.snapshot(async (transaction) => {
-    const totals = await readTotals(transaction)
+    const totals = await one<Totals>(transaction, totalsStatement)
     if (directory === '') return { ...totals, categories: await readCategories(transaction) }
     const inside = sql`from ${name('files')} where ${below(directory)}`
     const categories = await transaction.all<CategoryCount>(sql`
       select category, count(*) "fileCount", sum(size) "totalSize" ${inside}
       group by category order by "fileCount" desc, category`)
-    const sizes = await transaction.get<Pick<Totals, 'storedSize' | 'pastSize'>>(sql`select
+    const sizes = await transaction.get(sql`select
       (select coalesce(sum(size), 0) from (select distinct digest, size ${inside}) blob) "storedSize",
       (select coalesce(sum(size), 0) from ${name('blobs')} where refs = 0 and digest in (
         select digest from ${name('past_files')} where ${below(directory)})) "pastSize"`)

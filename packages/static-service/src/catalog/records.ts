@@ -1,4 +1,4 @@
-import { dialect, join, name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { dialect, join, name, one, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 
 // Sets of values in one bound value: statements keep their text, and stay prepared, whatever the number of rows.
 
@@ -104,10 +104,10 @@ export async function readPage<Row extends object, Position>(
 ): Promise<Page<Row, Position>> {
   const skip = after === undefined ? (page - 1) * pageSize : 0
   const found = await database.all<Row>(sql`${from} limit ${pageSize + 1} offset ${skip}`)
-  const counted = await database.get<{ total: number }>(sql`select count(*) total from ${all}`)
+  const { total } = await one<{ total: number }>(database, sql`select count(*) total from ${all}`)
   const rows = found.slice(0, pageSize)
   const last = found.length > pageSize ? rows.at(-1) : undefined
-  return { rows, total: counted?.total ?? 0, next: last && positionOf(last) }
+  return { rows, total, next: last && positionOf(last) }
 }
 
 /** Condition: equals one of these values. */
@@ -124,20 +124,14 @@ export function below(directory: string, mark: Statement = sql``): Statement {
   return sql`${mark}path > ${`${directory}/`} and ${mark}path < ${`${directory}0`}`
 }
 
-/** A JSON object of columns or expressions by key, as text without spaces. */
-export function jsonObject(fields: Record<string, string>): Statement {
-  const entries = Object.entries(fields)
-  const pairs = text(...entries.map(([key, value]) => `'${key}', ${value}`))
-  const columns = text(...entries.map(([key, value]) => `${value} "${key}"`))
+/** A row with these columns as a JSON object, as text without spaces. */
+export function jsonRow(columns: Columns): Statement {
+  const pairs = text(...columnsIn(columns).map(({ member, column }) => `'${member}', ${column}`))
   return sql`${dialect({
     sqlite: sql`json_object(${pairs})`,
-    postgres: sql`(select row_to_json(object)::text from (select ${columns}) object)`,
+    postgres: sql`(select row_to_json(object)::text from (select ${selected(columns)}) object)`,
   })}`
 }
-
-/** A row with these columns as a JSON object. */
-export const jsonRow = (columns: Columns): Statement =>
-  jsonObject(Object.fromEntries(columnsIn(columns).map(({ member, column }) => [member, column])))
 
 /** The conjunction of these conditions. */
 export const all = (conditions: Statement[]): Statement =>

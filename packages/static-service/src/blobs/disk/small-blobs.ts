@@ -158,7 +158,6 @@ export function openBlobDatabase(dataDir: string, mode: 'read' | 'write' | 'crea
   if (mode === 'read') return sql
   // Frequent checkpoints keep the log small on a small disk.
   sql.database.pragma('wal_autocheckpoint = 500')
-  sql.database.pragma('journal_size_limit = 4194304')
   // Overwrites deleted rows, so that free pages keep no forgotten bytes.
   sql.database.pragma('secure_delete = ON')
   return sql

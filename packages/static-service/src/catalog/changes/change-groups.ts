@@ -1,5 +1,5 @@
 import { HttpError } from '@domains-and-files/http'
-import { DatabaseFullError, dialect, now, type Sql, sql } from '@domains-and-files/persistence'
+import { DatabaseFullError, dialect, now, one, type Sql, sql } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
 import { recordUsedUp } from '../../sharing/links.ts'
 import { commitEach, type Outcome } from '../../sqlite/worker-commits.ts'
@@ -139,13 +139,12 @@ export class ChangeGroups {
     const { sql: database, contents, quotaBytes: quota } = this.#dependencies
     const { outcomes, group } = await database.transaction(async (transaction) => {
       // A separate statement: the next ones must see the commits of the previous lock holder.
-      const locked = await transaction.get<{ nowMs: number }>(lockCatalog)
-      if (!locked) throw new Error('a query without a table has no row')
-      const table = new LoadedFiles({ clock: new Date(locked.nowMs).toISOString(), quota })
+      const { nowMs } = await one<{ nowMs: number }>(transaction, lockCatalog)
+      const table = new LoadedFiles({ clock: new Date(nowMs).toISOString(), quota })
       const group: Group = {
         transaction,
         contents,
-        nowMs: locked.nowMs,
+        nowMs,
         keeps,
         table,
         rules: { ...this.#rules, sliceFiles: this.#sliceFiles },

@@ -1,5 +1,5 @@
 import { appendEvents } from '@domains-and-files/events'
-import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { name, one, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { directoryNotFound, moveIntoItself } from '../../errors.ts'
 import { readEntry } from '../history/change-log.ts'
 import { below, selected } from '../records.ts'
@@ -95,14 +95,14 @@ export async function begin(
   { transaction, nowMs }: Group,
   { from, to, overwrite, cause }: DirectoryChange,
 ): Promise<number> {
-  const row = await transaction.get<{ id: number }>(
+  const { id } = await one<{ id: number }>(
+    transaction,
     sql`update ${name('catalog')} set last_change = last_change + 1 returning last_change id`,
   )
-  if (!row) throw new Error('the catalog has no row of counts')
   await transaction.run(sql`insert into ${name('unfinished_changes')}
       (id, directory, target, overwrite, cause, touched_at)
-    values (${row.id}, ${from}, ${to}, ${overwrite}, ${JSON.stringify(cause)}, ${nowMs})`)
-  return row.id
+    values (${id}, ${from}, ${to}, ${overwrite}, ${JSON.stringify(cause)}, ${nowMs})`)
+  return id
 }
 
 /** Carries out the next slice of a change that was begun. */

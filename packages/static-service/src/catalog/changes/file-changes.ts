@@ -172,13 +172,18 @@ export function etagOf(record: FileRow | VersionRow, isPublic = true): string {
  * Whether the stored file, if any, meets the conditions (RFC 9110, 13.2.2). Matches the tags of its record and of its
  * bytes; without a file, dates are not compared.
  */
-export function holds({ ifMatch, ifNoneMatch, ifUnmodifiedSince }: Conditions, row: FileRow | undefined): boolean {
-  const isNamedBy = (list: TagList) =>
-    row !== undefined && (list === '*' || tagsFor(row).some((tag) => list.includes(tag)))
-  if (ifMatch !== undefined && !isNamedBy(ifMatch)) return false
+export function holds(conditions: Conditions, row: FileRow | undefined): boolean {
+  const { ifMatch, ifUnmodifiedSince } = conditions
   if (ifMatch === undefined && ifUnmodifiedSince !== undefined && row) {
     if (Math.floor(Date.parse(row.updatedAt) / 1000) > ifUnmodifiedSince) return false
   }
+  return holdsForTags(conditions, row && (() => tagsFor(row)))
+}
+
+/** As `holds`, for what has these tags; undefined: nothing is there. */
+export function holdsForTags({ ifMatch, ifNoneMatch }: Conditions, tags: (() => string[]) | undefined): boolean {
+  const isNamedBy = (list: TagList) => tags !== undefined && (list === '*' || tags().some((tag) => list.includes(tag)))
+  if (ifMatch !== undefined && !isNamedBy(ifMatch)) return false
   return ifNoneMatch === undefined || !isNamedBy(ifNoneMatch)
 }
 

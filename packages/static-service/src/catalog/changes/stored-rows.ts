@@ -1,5 +1,5 @@
 import { appendEvents, type NewEvent } from '@domains-and-files/events'
-import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { name, one, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { fold, nameOf, parentOf } from '../../files/file-path.ts'
 import { searchIndexes } from '../listing/search-index.ts'
 import { among, type Columns, insertInto, jsonRow, orSet, pieces, runTogether, type Writer } from '../records.ts'
@@ -38,8 +38,7 @@ export async function loadFiles(
   const paths = withAncestors(wanted).filter((path) => !table.files.has(path))
   for (let from = 0; from < Math.max(paths.length, unknown.length); from += pieceSize) {
     const [some, digests] = [paths, unknown].map((all) => all.slice(from, from + pieceSize)) as [string[], string[]]
-    const found = await transaction.get<Loaded>(loadStatement(some, digests))
-    if (!found) throw new Error('the catalog has no row of counts')
+    const found = await one<Loaded>(transaction, loadStatement(some, digests))
     const { newestShown, lastChangedAt: latest, files, directories, blobs, ...counts } = found
     if (!table.files.has('')) {
       const keptUpTo = { all: Number.MAX_SAFE_INTEGER, versions: newestShown, none: -1, nothing: -1 }[keeps]

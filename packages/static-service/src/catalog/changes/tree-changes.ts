@@ -1,4 +1,3 @@
-import type { TagList } from '@domains-and-files/http'
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import * as errors from '../../errors.ts'
 import { readPath } from '../../files/file-path.ts'
@@ -7,7 +6,7 @@ import type { FileRow, NewFile } from '../tables.ts'
 import { type NewVersion, recordVersion } from '../versions.ts'
 import type { Actor, ChangeEntry } from './change-entry.ts'
 import { loadBelow } from './directory-changes.ts'
-import { type Conditions, movedPath, replaceFiles } from './file-changes.ts'
+import { type Conditions, holdsForTags, movedPath, replaceFiles } from './file-changes.ts'
 import type { Group } from './group.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 
@@ -64,7 +63,7 @@ async function applyTree(group: Group, wanted: TreeReplacement) {
   const { transaction } = group
   const { directory, source, isMerge, maxFiles, version, conditions } = wanted
   const state = await readTreeState(transaction, directory)
-  if (!holdsForTree(conditions, state)) throw errors.treeChanged(directory)
+  if (!holdsForTags(conditions, state.files > 0 ? () => [state.etag] : undefined)) throw errors.treeChanged(directory)
   if (version && (await isRecorded(transaction, version))) throw errors.versionExists(version.version)
   const files = await filesOf(group, wanted)
   if (!isMerge && state.files > maxFiles) throw tooManyFiles(directory)
@@ -96,12 +95,6 @@ async function filesOf(
 }
 
 const tooManyFiles = (directory: string) => errors.treeTooLarge(`MAX_TREE_FILES files below ${directory}/`)
-
-function holdsForTree({ ifMatch, ifNoneMatch }: TreeReplacement['conditions'], { files, etag }: TreeState): boolean {
-  const isNamedBy = (list: TagList) => files > 0 && (list === '*' || list.includes(etag))
-  if (ifMatch !== undefined && !isNamedBy(ifMatch)) return false
-  return ifNoneMatch === undefined || !isNamedBy(ifNoneMatch)
-}
 
 const isRecorded = async (transaction: SqlTransaction, { version }: NewVersion) =>
   (await transaction.get(sql`select 1 from ${name('versions')} where version = ${version}`)) !== undefined

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { name, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { name, one, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { changeNotFound, historyGone, notThere, versionNotFound } from '../../errors.ts'
-import { below, jsonObject, type Page, type PageQuery, readPage } from '../records.ts'
+import { below, jsonRow, type Page, type PageQuery, readPage } from '../records.ts'
 import { type FileRow, fileRow, type RecordedState } from '../tables.ts'
 
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
@@ -88,8 +88,7 @@ async function requireMade(database: SqlTransaction, change: number) {
 }
 
 async function readLastChange(transaction: SqlTransaction): Promise<number> {
-  const found = await transaction.get<{ change: number }>(sql`select last_change change from ${name('catalog')}`)
-  return found?.change ?? 0
+  return (await one<{ change: number }>(transaction, sql`select last_change change from ${name('catalog')}`)).change
 }
 
 /** Whether a file of the scope existed after the change, but its row is no longer kept. */
@@ -167,7 +166,7 @@ export async function readDiff(
   const [older, newer] = from > to ? ['after', 'before'] : ['before', 'after']
   const [files, past] = [name('files'), name('past_files')]
   const isMade = sql`change_id > ${first} and change_id <= ${last}`
-  const content = jsonObject({ digest: 'digest', size: 'size' })
+  const content = jsonRow({ digest: 'text', size: 'bigint' })
   const differing = sql`
     select path, max(older) as ${sql([older])}, max(newer) as ${sql([newer])}
     from (

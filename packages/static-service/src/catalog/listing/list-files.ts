@@ -46,9 +46,6 @@ interface KnownList {
 const maxLists = 64
 const maxPositions = 100
 
-// All lists together take milliseconds; with more, counting a page again is hardly slower.
-const maxShifts = 2000
-
 /** What is known of lists, by filter and sort, as of one change of the catalog. */
 interface ListCache {
   lastChange: number
@@ -90,8 +87,7 @@ function afterChanges({ query, results, positions }: KnownList, changed: Changed
   const [removed, added] = [listed('before'), listed('after')]
   const changes = removed.length + added.length
   const countBefore = (files: SortedFile[], row: SortedFile) => files.filter((file) => precedes(file, row)).length
-  const kept = changes * positions.length > maxShifts ? [] : positions
-  const moved = kept.map(({ position, row }) => {
+  const moved = positions.map(({ position, row }) => {
     return { position: position + countBefore(added, row) - countBefore(removed, row), row }
   })
   return { query, results: changes > 0 ? undefined : results, positions: moved }
@@ -108,7 +104,8 @@ function isIn(
   return !prefix || path.startsWith(`${prefix}/`)
 }
 
-const [maxChanges, maxRead] = [1000, 1000]
+// With more of them, moving the positions of all lists would take long.
+const maxChanged = 200
 
 /** The files of changes after one, up to another; undefined if they are too many, or not known, as the first may be. */
 async function readChanged(
@@ -116,11 +113,11 @@ async function readChanged(
   { lastChange: after, changedAt }: ListCache,
   upTo: number,
 ): Promise<ChangedFile[] | undefined> {
-  if (upTo <= after || upTo - after > maxChanges) return undefined
+  if (upTo <= after || upTo - after > maxChanged) return undefined
   const span = sql`change_id > ${after} and change_id <= ${upTo}
-    and exists (select 1 from ${name('changes')} where id = ${after} and at = ${changedAt}) limit ${maxRead + 1}`
+    and exists (select 1 from ${name('changes')} where id = ${after} and at = ${changedAt}) limit ${maxChanged + 1}`
   const files = await readRecordedFiles(transaction, span)
-  if (files.length > maxRead || files.some(({ before, after }) => !before && !after)) return undefined
+  if (files.length > maxChanged || files.some(({ before, after }) => !before && !after)) return undefined
   // A slice of a change, or files of a restore, have numbers without rows.
   const changes = new Set(files.map(({ changeId }) => changeId))
   if (changes.size !== upTo - after) return undefined

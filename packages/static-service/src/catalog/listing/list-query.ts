@@ -1,4 +1,4 @@
-import { dialect, list, name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { dialect, list, name, one, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { nameOf } from '../../files/file-path.ts'
 import type { Category } from '../../files/media-type.ts'
 import { foldedPath } from '../migrations.ts'
@@ -121,15 +121,15 @@ export async function readScope(
 ): Promise<ListScope> {
   const isWhole = prefix === '' && recursive
   const subdirectories = sql`(select count(*) from ${directories} where parent = ${prefix})`
-  const row = await transaction.get<Omit<ListScope, 'isWhole' | 'total'> & { ofCategory: number | null }>(sql`
-    select last_change "lastChange", last_changed_at "changedAt", root.file_count population,
+  const { ofCategory, ...counts } = await one<Omit<ListScope, 'isWhole' | 'total'> & { ofCategory: number | null }>(
+    transaction,
+    sql`select last_change "lastChange", last_changed_at "changedAt", root.file_count population,
       ${recursive ? sql`scope.file_count` : sql`scope.children - ${subdirectories}`} size,
       (select file_count from ${name('categories')} where category = ${category ?? ''}) "ofCategory"
     from ${name('catalog')}
       join ${directories} root on root.path = ''
-      left join ${directories} scope on scope.path = ${prefix}`)
-  if (!row) throw new Error('the catalog has no row of counts')
-  const { ofCategory, ...counts } = row
+      left join ${directories} scope on scope.path = ${prefix}`,
+  )
   const counted = isWhole && category ? (ofCategory ?? 0) : (counts.size ?? 0)
   return { ...counts, isWhole, total: search || (category && !isWhole) ? undefined : counted }
 }

@@ -12,12 +12,5 @@ export const hasCatalog = (dataDir: string) =>
 
 /** The catalog's database, created and migrated where needed. */
 export function openDatabase(file: string): SqliteSql {
-  const sql = new SqliteSql({ file, migrations: { catalog: catalogMigrations, ...eventMigrations } })
-  tuneWriter(sql)
-  return sql
-}
-
-export function tuneWriter({ database }: SqliteSql): void {
-  // What is written between two checkpoints: the log stays small on a small disk.
-  database.pragma('journal_size_limit = 4194304')
+  return new SqliteSql({ file, migrations: { catalog: catalogMigrations, ...eventMigrations } })
 }

@@ -6,7 +6,6 @@ import { SqliteSql } from '@domains-and-files/persistence'
 import { serveCalls, toPlain } from '../../sqlite/worker-commits.ts'
 import { type CatalogCommand, ChangeGroups, isAlone } from '../changes/change-groups.ts'
 import type { CatalogOptions } from '../changes/group.ts'
-import { tuneWriter } from './open-sqlite.ts'
 
 // The only thread that writes to the catalog, so that the event loop does not wait for fsync.
 
@@ -61,7 +60,6 @@ class DiskReserve {
 
 const { file, ...options }: { file: string } & CatalogOptions = workerData
 const sql = new SqliteSql({ file })
-tuneWriter(sql)
 const reserve = new DiskReserve(dirname(file))
 const groups = new ChangeGroups({ sql, reserve, ...options })
 
