@@ -59,7 +59,10 @@ const tar = (...members: Member[]) => makeTar(members)
 
 async function zip(...members: [name: string, content: string, mode?: number][]): Promise<Buffer> {
   const file = new ZipFile()
-  for (const [name, content, mode] of members) file.addBuffer(Buffer.from(content), name, mode ? { mode } : {})
+  for (const [name, content, mode] of members) {
+    if (name.endsWith('/')) file.addEmptyDirectory(name)
+    else file.addBuffer(Buffer.from(content), name, mode ? { mode } : {})
+  }
   file.end()
   return buffer(file.outputStream as Readable)
 }
@@ -248,8 +251,8 @@ describe('PUT /api/trees/{prefix}', () => {
   })
 
   const oldMember = ([name, content]: Member): Member => [name, content]
-  const plainMember = ([name, content, header]: Member): [string, string][] =>
-    header ? [] : [[name.replace('./', ''), String(content)]]
+  const plainMember = ([name, content]: Member): [string, string][] =>
+    name === './' ? [] : [[name.replace('./', ''), String(content)]]
 
   test('equal files keep their record, others are replaced, missing ones removed: one change', async () => {
     await put('one/', await tar(['same', '1'], ['other', '1'], ['gone', '1'], ['dir/x', '1']))

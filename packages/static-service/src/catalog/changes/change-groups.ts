@@ -9,7 +9,7 @@ import { abandon, begin, changeBelow, continueChange, rehearse } from './directo
 import { moveFiles, put, remove } from './file-changes.ts'
 import type { CatalogOptions, Group, HistoryRules, SliceLimits } from './group.ts'
 import { LoadedFiles } from './loaded-files.ts'
-import { dropExcess, forget, keepContents, prune } from './past-rows.ts'
+import { dropOldest, forget, keepContents, prune } from './past-rows.ts'
 import { revert } from './revert-change.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
 import { replaceTree } from './tree-changes.ts'
@@ -154,7 +154,10 @@ export class ChangeGroups {
       await writeChanges(group)
       // The quota is for past files, too; commands have checked the current ones alone.
       const { storedSize, pastSize } = table.counts
-      if (group.changed.length > 0 && storedSize + pastSize > table.quota) await dropExcess(group)
+      if (group.changed.length > 0 && storedSize + pastSize > table.quota) {
+        await dropOldest(group, Math.min(pastSize, storedSize + pastSize - table.quota))
+        await writeChanges(group)
+      }
       return { outcomes, group }
     })
     effects.changed = effects.changed.concat(group.changed)

@@ -36,18 +36,11 @@ export async function prune(
   return { rows: some.length, isLast: some.length < batchRows && !hasMore }
 }
 
-/** Removes the oldest past that exceeds the quota together with current files. */
-export async function dropExcess(group: Group): Promise<void> {
-  const { counts, quota } = group.table
-  await dropOldest(group, Math.min(counts.pastSize, counts.storedSize + counts.pastSize - quota))
-  await writeChanges(group)
-}
-
 /**
  * Removes the oldest past until `excess` bytes are freed or no past is left; returns the bytes still missing.
  * `keepsContents`: spares blobs that are kept without a file.
  */
-async function dropOldest(group: Group, excess: number, { keepsContents = false } = {}): Promise<number> {
+export async function dropOldest(group: Group, excess: number, { keepsContents = false } = {}): Promise<number> {
   for (let left = excess; left > 0; ) {
     const rows = await readDroppable(group.transaction, left, { keepsContents })
     if (rows.length === 0) return left

@@ -1,7 +1,7 @@
 import { appendEvents, type NewEvent } from '@domains-and-files/events'
 import { name, one, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { fold, nameOf, parentOf } from '../../files/file-path.ts'
-import { searchIndexes } from '../listing/search-index.ts'
+import { type IndexedFile, searchIndexes } from '../listing/search-index.ts'
 import { among, type Columns, insertInto, jsonRow, orSet, pieces, runTogether, type Writer } from '../records.ts'
 import * as tables from '../tables.ts'
 import { loseFiles } from '../versions.ts'
@@ -130,12 +130,12 @@ async function writeFiles(transaction: SqlTransaction, files: RowChange<tables.S
   const { dialect } = transaction
   const index = searchIndexes[dialect]
   const ended: tables.StoredFile[] = []
-  const unindexed: Parameters<typeof index.add>[1] = []
+  const unindexed: IndexedFile[] = []
   const stored: object[] = []
   for (const { before, after } of files) {
     const isSame = before?.id === after?.id
     if (before && !isSame) ended.push(before)
-    if (before && after && isSame && after.category !== before.category) await index.remove(transaction, [before])
+    if (before && after && isSame && after.category !== before.category) await index.remove?.(transaction, [before])
     if (!after) continue
     const { id, path, category } = after
     const folded = fold(path)
@@ -147,10 +147,10 @@ async function writeFiles(transaction: SqlTransaction, files: RowChange<tables.S
   for (const some of pieces(ended)) {
     const ids = some.map(({ id }) => id)
     await transaction.run(sql`delete from ${name('files')} where id ${among(ids)}`)
-    await index.remove(transaction, some)
+    await index.remove?.(transaction, some)
   }
   await storeFiles(transaction, stored)
-  await index.add(transaction, unindexed)
+  await index.add?.(transaction, unindexed)
 }
 
 const { path: _, ...replacedColumns } = tables.fileColumns

@@ -37,8 +37,8 @@ interface SeekPosition {
 /** What is known of a list. */
 interface KnownList {
   query: ListQuery
-  /** The ids of all its files, in order; undefined in it: more than are counted. */
-  results?: { ids: number[] | undefined } | undefined
+  /** The ids of all its files, in order; null: more than are counted. */
+  ids?: number[] | null | undefined
   /** Ascending: a page near one is not counted from the start. */
   positions: SeekPosition[]
 }
@@ -61,10 +61,8 @@ const isOf = (cache: ListCache, { lastChange, changedAt }: Omit<ListCache, 'list
 function knownOf({ lists }: ListCache, query: ListQuery): KnownList {
   const { search, category, prefix, recursive, sort } = query
   const key = JSON.stringify([search, category, prefix, recursive, sort])
-  const known = lists.get(key) ?? { query, positions: [] }
   if (lists.size >= maxLists && !lists.has(key)) lists.clear()
-  lists.set(key, known)
-  return known
+  return lists.getOrInsertComputed(key, () => ({ query, positions: [] }))
 }
 
 function addPosition(known: KnownList, found: SeekPosition): void {
@@ -77,7 +75,7 @@ function addPosition(known: KnownList, found: SeekPosition): void {
 type ChangedFile = RecordedFile & { folded: string }
 
 // Keeps the results of a list without a changed file; positions move, whether their file still exists or not.
-function afterChanges({ query, results, positions }: KnownList, changed: ChangedFile[]): KnownList {
+function afterChanges({ query, ids, positions }: KnownList, changed: ChangedFile[]): KnownList {
   const { precedes } = orders[orderOf(query)]
   const listed = (side: 'before' | 'after') =>
     changed.flatMap((file) => {
@@ -90,7 +88,7 @@ function afterChanges({ query, results, positions }: KnownList, changed: Changed
   const moved = positions.map(({ position, row }) => {
     return { position: position + countBefore(added, row) - countBefore(removed, row), row }
   })
-  return { query, results: changes > 0 ? undefined : results, positions: moved }
+  return { query, ids: changes > 0 ? undefined : ids, positions: moved }
 }
 
 function isIn(
@@ -175,11 +173,9 @@ export class FileListing {
     const isIndexed = scope.isWhole || query.sort === 'path' || query.sort === '-path'
     if (total !== undefined && (isIndexed || total > maxSorted))
       return { rows: await this.#scan(read), total, isExact: true }
-    if (!known.results) {
-      if (query.search) await sample.refresh(transaction, scope.population)
-      known.results = { ids: await findMatches(read) }
-    }
-    const { ids } = known.results
+    if (known.ids === undefined && query.search) await sample.refresh(transaction, scope.population)
+    const ids = known.ids === undefined ? await findMatches(read) : known.ids
+    known.ids = ids
     if (!ids) return { rows: await this.#scan(read), total: maxHits, isExact: false }
     return { rows: await this.#select(read, ids), total: ids.length, isExact: true }
   }

@@ -166,16 +166,16 @@ export interface ListRead {
   sample: PathSample
 }
 
-/** Ids of all files of a list, in order; undefined if there are more than are counted. */
-export async function findMatches(read: ListRead): Promise<number[] | undefined> {
+/** Ids of all files of a list, in order; null if there are more than are counted. */
+export async function findMatches(read: ListRead): Promise<number[] | null> {
   const { transaction, query } = read
   const { from, conditions } = sourceOf(read)
-  await searchIndexes[transaction.dialect].plan(transaction, 'index')
+  await searchIndexes[transaction.dialect].plan?.(transaction, 'index')
   const found = await transaction.get<{ count: number; ids: string | null }>(sql`
     with hits as materialized (
       select id, path, size, updated_at from ${from} where ${all(conditions)} limit ${maxHits + 1})
     select count(*) count, string_agg(cast(id as text), ',' order by ${orders[query.sort].by}) ids from hits`)
-  if (!found || found.count > maxHits) return undefined
+  if (!found || found.count > maxHits) return null
   return found.ids?.split(',').map(Number) ?? []
 }
 
@@ -233,7 +233,7 @@ async function readInOrder({ transaction, query }: ListRead, range: Range, maxRo
   const { search, category } = query
   const ofCategory = category ? [sql`category = ${category}`] : []
   const within = all([...isInRange(range), ...ofCategory, ...directoryFilter(query, order)])
-  await searchIndexes[transaction.dialect].plan(transaction, 'order')
+  await searchIndexes[transaction.dialect].plan?.(transaction, 'order')
   // SQLite would sort the rows again, and read them all first.
   const again = dialect({ sqlite: sql``, postgres: sql`order by ${order.by}` })
   const page = search
@@ -249,7 +249,7 @@ async function collectAll(read: ListRead, range: Range): Promise<FileRow[]> {
   const { transaction } = read
   const { order, offset, take } = range
   const { from, conditions } = sourceOf(read)
-  await searchIndexes[transaction.dialect].plan(transaction, 'index')
+  await searchIndexes[transaction.dialect].plan?.(transaction, 'index')
   const page = sql`with hits as materialized (
       select id, path, name, size, updated_at from ${from} where ${all([...conditions, ...isInRange(range)])})
     select id from hits order by ${order.by} limit ${take} offset ${offset}`

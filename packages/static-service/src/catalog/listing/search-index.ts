@@ -8,11 +8,11 @@ import { among, insertInto } from '../records.ts'
  * U+0100 on, one for each byte.
  */
 export interface SearchIndex {
-  /** Adds files that the transaction inserted. */
-  add(transaction: SqlTransaction, files: IndexedFile[]): Promise<void>
+  /** Adds files that the transaction inserted. Absent with `remove` where the database keeps the index up to date. */
+  add?(transaction: SqlTransaction, files: IndexedFile[]): Promise<void>
 
   /** Removes files that the transaction ended. */
-  remove(transaction: SqlTransaction, files: { id: number }[]): Promise<void>
+  remove?(transaction: SqlTransaction, files: { id: number }[]): Promise<void>
 
   /** The files that contain all these runs, the rarest run first, and are of the category. */
   candidates(runs: string[], category: string | undefined): { from: Statement; condition: Statement }
@@ -21,7 +21,7 @@ export interface SearchIndex {
   sample(transaction: SqlTransaction, population: number): Promise<SampledFile[]>
 
   /** Tells the planner how to read in later statements of the transaction: along an order, or by the index. */
-  plan(transaction: SqlTransaction, by: 'order' | 'index'): Promise<void>
+  plan?(transaction: SqlTransaction, by: 'order' | 'index'): Promise<void>
 }
 
 export interface SampledFile {
@@ -29,7 +29,7 @@ export interface SampledFile {
   category: string
 }
 
-type IndexedFile = SampledFile & { id: number }
+export type IndexedFile = SampledFile & { id: number }
 
 /** The distinct runs that stand for a text in the index: of three bytes, or itself if it is shorter. */
 export function runsOf(folded: string): string[] {
@@ -81,8 +81,6 @@ const fts5: SearchIndex = {
       select ${foldedPath} folded, category from draws
         join files on files.id = (select id from files where id > at order by id limit 1)`)
   },
-
-  async plan() {},
 }
 
 // Runs with what is shorter at the end. Repeated ones take no room.
@@ -95,10 +93,6 @@ function bodyOf(folded: string): string {
 
 // PostgreSQL's index of arrays of numbers, which it keeps up to date itself: see ADR 0017.
 const arrays: SearchIndex = {
-  async add() {},
-
-  async remove() {},
-
   candidates(runs, category) {
     const numbers = [...runs.map(numberOf), ...(category ? [categoryNumber(category)] : [])]
     return {

@@ -22,21 +22,28 @@ export async function openPostgresCatalog(
   return catalog
 }
 
-/** Serves no file from memory: each look-up reads the database. */
+/**
+ * Look-ups of one event-loop iteration share a statement. Each reads PostgreSQL: the cache of files only saves sending
+ * and parsing unchanged rows. An unchanged file is the same object as before.
+ */
 class PostgresCatalog extends Catalog {
   readonly isExclusive = false
   readonly reads: CatalogReads
   readonly #postgres: Postgres
   readonly #groups: ChangeGroups
-  readonly #files: FileLookup
   readonly #probe: BackgroundTask
+  readonly #known = new LRUCache<string, KnownFile>({ max: maxKnown })
+  #waiting = new Map<string, PromiseWithResolvers<FileRow | undefined>>()
+  #running = 0
+  #isScheduled = false
+  #timer: NodeJS.Timeout | undefined
+  #checkRules: RulesCheck | undefined
   #totals: Totals | undefined
 
   constructor(postgres: Postgres, options: Parameters<typeof openPostgresCatalog>[1]) {
     super(postgres, options, (commands) => this.#commit(commands))
     this.#postgres = postgres
     this.#groups = new ChangeGroups({ sql: postgres, ...options })
-    this.#files = new FileLookup(postgres)
     this.#probe = new BackgroundTask({
       run: () => this.readTotals(),
       intervalMs: 2000,
@@ -45,12 +52,13 @@ class PostgresCatalog extends Catalog {
     this.reads = catalogReads(postgres)
   }
 
-  find(path: string) {
-    return this.#files.find(path)
+  find(path: string): Promise<FileRow | undefined> {
+    if (this.#waiting.size === 0) this.#schedule()
+    return this.#waiting.getOrInsertComputed(path, () => Promise.withResolvers()).promise
   }
 
   override checkRules(check: RulesCheck): void {
-    this.#files.checkRules = check
+    this.#checkRules = check
   }
 
   status(): CatalogStatus {
@@ -63,7 +71,7 @@ class PostgresCatalog extends Catalog {
   }
 
   get waitingQueries(): number {
-    return this.#files.waiting
+    return this.#waiting.size + this.#running
   }
 
   async #commit(commands: CatalogCommand[]) {
@@ -75,49 +83,6 @@ class PostgresCatalog extends Catalog {
 
   protected closeDatabase(): Promise<void> {
     return this.#probe.close()
-  }
-}
-
-interface KnownFile {
-  row: FileRow
-  revision: string
-}
-
-/** A row per existing file; `row` is null if the cached one is current. */
-interface Found {
-  path: string
-  revision: string
-  row: FileRow | null
-  /** Of the access rules. */
-  rulesVersion: number
-}
-
-/**
- * Finds files by path. Look-ups of one event-loop iteration share a statement. Each reads PostgreSQL: the cache only
- * saves sending and parsing unchanged rows. An unchanged file is the same object as before.
- */
-class FileLookup {
-  readonly #postgres: Postgres
-  readonly #known = new LRUCache<string, KnownFile>({ max: maxKnown })
-  #waiting = new Map<string, PromiseWithResolvers<FileRow | undefined>>()
-  #running = 0
-  #isScheduled = false
-  #timer: NodeJS.Timeout | undefined
-  /** Set where files are served. */
-  checkRules: RulesCheck | undefined
-
-  constructor(postgres: Postgres) {
-    this.#postgres = postgres
-  }
-
-  find(path: string): Promise<FileRow | undefined> {
-    if (this.#waiting.size === 0) this.#schedule()
-    return this.#waiting.getOrInsertComputed(path, () => Promise.withResolvers()).promise
-  }
-
-  /** Look-ups without a result yet. */
-  get waiting(): number {
-    return this.#waiting.size + this.#running
   }
 
   // A stalled statement must not block later look-ups: they would wait for its time limit.
@@ -152,21 +117,34 @@ class FileLookup {
   }
 
   async #read(paths: string[]): Promise<Map<string, FileRow>> {
-    const known = paths.map((path) => this.#known.get(path))
-    const revisions = known.map((each) => each?.revision ?? '')
+    const known = new Map(paths.map((path) => [path, this.#known.get(path)]))
+    const revisions = paths.map((path) => known.get(path)?.revision ?? '')
     const found = await this.#postgres.query<Found & Record<string, unknown>>(lookup, [paths, revisions])
     const [first] = found
-    if (first) await this.checkRules?.(first.rulesVersion)
+    if (first) await this.#checkRules?.(first.rulesVersion)
     const rows = new Map<string, FileRow>()
-    const before = new Map(paths.map((path, at) => [path, known[at]]))
     for (const { path, revision, row } of found) {
-      const current = row ?? before.get(path)?.row
+      const current = row ? { row, revision } : known.get(path)
       if (!current) throw new Error(`the row of ${path} is neither known nor sent`)
-      rows.set(path, current)
-      if (row) this.#known.set(path, { row, revision })
+      this.#known.set(path, current)
+      rows.set(path, current.row)
     }
     return rows
   }
+}
+
+interface KnownFile {
+  row: FileRow
+  revision: string
+}
+
+/** A row per existing file; `row` is null if the cached one is current. */
+interface Found {
+  path: string
+  revision: string
+  row: FileRow | null
+  /** Of the access rules. */
+  rulesVersion: number
 }
 
 const maxKnown = 10_000

@@ -9,59 +9,47 @@ import type { CatalogOptions } from '../changes/group.ts'
 
 // The only thread that writes to the catalog, so that the event loop does not wait for fsync.
 
+const { file, ...options }: { file: string } & CatalogOptions = workerData
+const sql = new SqliteSql({ file })
+
+// A file of a few megabytes that is deleted when the disk is full, so that deletions can still be committed: SQLite needs
+// room in its WAL even to delete. It is written again once the disk has room.
+const reserveFile = join(dirname(file), 'disk-reserve')
 const maxReserveBytes = 8_388_608
+let isReleased = statSync(reserveFile, { throwIfNoEntry: false }) === undefined
 
-/**
- * A file of a few megabytes that is deleted when the disk is full, so that deletions can still be committed: SQLite
- * needs room in its WAL even to delete. It is written again once the disk has room.
- */
-class DiskReserve {
-  readonly #file: string
-  readonly #dataDir: string
-  #isReleased: boolean
+/** Deletes the file, and truncates the write-ahead log. */
+function release() {
+  removeReserve()
+  isReleased = true
+  truncateLog()
+}
 
-  constructor(dataDir: string) {
-    this.#file = join(dataDir, 'disk-reserve')
-    this.#dataDir = dataDir
-    this.#isReleased = statSync(this.#file, { throwIfNoEntry: false }) === undefined
-    this.refill()
-  }
-
-  /** Deletes the file, and truncates the write-ahead log. */
-  release(): void {
-    this.#remove()
-    this.#isReleased = true
-    truncateLog()
-  }
-
-  /** Writes the file again if it was released and the disk has plenty of room. */
-  refill(): void {
-    if (!this.#isReleased) return
-    try {
-      const { blocks, bavail, bsize } = statfsSync(this.#dataDir)
-      const bytes = Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 32))
-      if (bavail * bsize < 4 * bytes) return
-      // Random bytes: a compressing file system would reserve no space for zeros.
-      writeFileSync(this.#file, randomBytes(bytes), { mode: 0o600 })
-      this.#isReleased = false
-    } catch {
-      this.#remove()
-    }
-  }
-
-  #remove(): void {
-    try {
-      rmSync(this.#file, { force: true })
-    } catch {
-      // Thrown, it would replace the outcome of the commit.
-    }
+/** Writes the file again if it was released and the disk has plenty of room. */
+function refill() {
+  if (!isReleased) return
+  try {
+    const { blocks, bavail, bsize } = statfsSync(dirname(file))
+    const bytes = Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 32))
+    if (bavail * bsize < 4 * bytes) return
+    // Random bytes: a compressing file system would reserve no space for zeros.
+    writeFileSync(reserveFile, randomBytes(bytes), { mode: 0o600 })
+    isReleased = false
+  } catch {
+    removeReserve()
   }
 }
 
-const { file, ...options }: { file: string } & CatalogOptions = workerData
-const sql = new SqliteSql({ file })
-const reserve = new DiskReserve(dirname(file))
-const groups = new ChangeGroups({ sql, reserve, ...options })
+function removeReserve() {
+  try {
+    rmSync(reserveFile, { force: true })
+  } catch {
+    // Thrown, it would replace the outcome of the commit.
+  }
+}
+
+refill()
+const groups = new ChangeGroups({ sql, reserve: { release, refill }, ...options })
 
 const methods = { commit }
 
