@@ -12,8 +12,11 @@ import { ChangeGroups } from '../../packages/static-service/src/catalog/changes/
 import type { ListQuery } from '../../packages/static-service/src/catalog/listing/list-query.ts'
 import { schemaName } from '../../packages/static-service/src/catalog/migrations.ts'
 import { openPostgresCatalog } from '../../packages/static-service/src/catalog/postgres/postgres-catalog.ts'
-import { databaseFile, openDatabase } from '../../packages/static-service/src/catalog/sqlite/open-sqlite.ts'
-import { openSqliteCatalog } from '../../packages/static-service/src/catalog/sqlite/sqlite-catalog.ts'
+import {
+  databaseFile,
+  openDatabase,
+  openSqliteCatalog,
+} from '../../packages/static-service/src/catalog/sqlite/sqlite-catalog.ts'
 import type { NewFile } from '../../packages/static-service/src/catalog/tables.ts'
 import { sharedMigrations } from '../../packages/static-service/src/shared-storage.ts'
 import { median } from '../harness/rounds.ts'

@@ -1,6 +1,6 @@
 import { renameSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { databaseFile, openDatabase } from '../src/catalog/sqlite/open-sqlite.ts'
+import { databaseFile, openDatabase } from '../src/catalog/sqlite/sqlite-catalog.ts'
 import { boundary, type Service, start } from './support/start.ts'
 
 /** What the service tells now: each figure by its name and labels as they are written. */

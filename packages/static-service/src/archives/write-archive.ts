@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
+import { finished, pipeline } from 'node:stream/promises'
 import { pack } from 'tar-stream'
 import { ZipFile } from 'yazl'
 
@@ -37,14 +37,9 @@ export function writeZip(files: AsyncIterable<ArchivedFile>): Readable {
   output.on('close', () => current?.destroy(new Error('the archive was given up')))
   const write = async () => {
     for await (const { name, size, updatedAt, content } of files) {
-      const written = Promise.withResolvers<void>()
-      const options = { size, mtime: new Date(updatedAt), mode: 0o100644, compressionLevel: 1 }
-      zip.addReadStreamLazy(name, options, (begin) => {
-        current = Readable.from(content())
-        current.on('error', written.reject).on('end', written.resolve)
-        begin(null, current)
-      })
-      await written.promise
+      current = Readable.from(content())
+      zip.addReadStream(current, name, { size, mtime: new Date(updatedAt), mode: 0o100644, compressionLevel: 1 })
+      await finished(current)
     }
     zip.end()
   }

@@ -17,7 +17,7 @@ import {
 } from '@domains-and-files/persistence'
 import { holdGarbage } from '../blobs/s3/garbage-sweep.ts'
 import { catalogTables } from '../catalog/archive.ts'
-import { hasCatalog } from '../catalog/sqlite/open-sqlite.ts'
+import { hasCatalog } from '../catalog/sqlite/sqlite-catalog.ts'
 import { sharedTables, sharingTables } from '../sharing/tables.ts'
 import { openFolder, openShared, refusalOf, type Stores, throwExplained } from './stores.ts'
 

@@ -15,7 +15,7 @@ import {
 import { type BlobStore, digestPrefixes } from '../blobs/blob-store.ts'
 import { blobDatabaseFile, blobDatabaseName } from '../blobs/disk/small-blobs.ts'
 import { findMiscounts, type Miscount } from '../catalog/find-miscounts.ts'
-import { hasCatalog } from '../catalog/sqlite/open-sqlite.ts'
+import { hasCatalog } from '../catalog/sqlite/sqlite-catalog.ts'
 import { openFolder, openShared, refusalOf, type Stores, throwExplained } from './stores.ts'
 
 const usage = `Usage: npm run files -- check [--repair]

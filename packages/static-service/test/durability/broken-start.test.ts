@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { makeFarDirectory } from '../../../../test/support/far-directory.ts'
-import { databaseFile } from '../../src/catalog/sqlite/open-sqlite.ts'
+import { databaseFile } from '../../src/catalog/sqlite/sqlite-catalog.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
 import { start } from '../support/start.ts'
 

@@ -1,12 +1,25 @@
+import { statSync } from 'node:fs'
+import { eventMigrations } from '@domains-and-files/events'
 import { render, SqliteSql, type Statement, sql } from '@domains-and-files/persistence'
 import { WorkerRpc } from '../../sqlite/worker-commits.ts'
 import { Catalog, type CatalogStatus } from '../catalog.ts'
 import type { CatalogOptions } from '../changes/group.ts'
+import { catalogMigrations } from '../migrations.ts'
 import { type CatalogReads, catalogReads, type Totals, totalsStatement } from '../reads.ts'
 import { type FileRow, fileRow } from '../tables.ts'
-import { databaseFile, openDatabase } from './open-sqlite.ts'
 import type { ReadWorkerMethods } from './read-worker.ts'
 import type { WriteWorkerMethods } from './write-worker.ts'
+
+/** The catalog's file in a data folder. */
+export const databaseFile = (dataDir: string) => `${dataDir}/static-service.sqlite`
+
+/** Whether a data folder has a catalog. SQLite takes an empty file for a new one, in which every content is an orphan. */
+export const hasCatalog = (dataDir: string) =>
+  (statSync(databaseFile(dataDir), { throwIfNoEntry: false })?.size ?? 0) > 0
+
+/** The catalog's database, created and migrated where needed. */
+export const openDatabase = (file: string) =>
+  new SqliteSql({ file, migrations: { catalog: catalogMigrations, ...eventMigrations } })
 
 /** The catalog in a data folder, which must exist. `isReadOnly`: the database must exist, too. */
 export async function openSqliteCatalog(

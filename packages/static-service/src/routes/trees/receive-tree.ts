@@ -21,8 +21,7 @@ function pathOf(directory: string, name: string, kind: ArchiveEntry['kind']): st
   if (kind === 'other') throw invalidArchive('it is a link, a device or a sparse file', name)
   const path = join(directory, relative).normalize('NFC')
   const fault = findPathFault(path)
-  if (fault?.reason !== undefined) throw invalidArchive(fault.reason, name)
-  if (fault) throw invalidArchive(`a path cannot begin with ${fault.segment}`, name)
+  if (fault) throw invalidArchive(fault.reason ?? 'its path begins with a reserved name', name)
   return path
 }
 

@@ -2,8 +2,7 @@ import { name, type Sql, SqliteSql, sql } from '@domains-and-files/persistence'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Catalog } from '../../../src/catalog/catalog.ts'
 import { findMiscounts } from '../../../src/catalog/find-miscounts.ts'
-import { databaseFile } from '../../../src/catalog/sqlite/open-sqlite.ts'
-import { openSqliteCatalog } from '../../../src/catalog/sqlite/sqlite-catalog.ts'
+import { databaseFile, openSqliteCatalog } from '../../../src/catalog/sqlite/sqlite-catalog.ts'
 import { databases, makeFolder, newDatabase, openReplica, toFile } from '../../support/catalogs.ts'
 
 const rules = { keepDays: 30, keepVersions: 2, entryDays: 0 }

@@ -1,7 +1,6 @@
 import { statSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
-import { databaseFile, openDatabase } from '../../../src/catalog/sqlite/open-sqlite.ts'
-import { openSqliteCatalog } from '../../../src/catalog/sqlite/sqlite-catalog.ts'
+import { databaseFile, openDatabase, openSqliteCatalog } from '../../../src/catalog/sqlite/sqlite-catalog.ts'
 import { makeFolder, putPaths } from '../../support/catalogs.ts'
 
 test('every commit waits for the disk, also after reopening', async () => {
