@@ -57,8 +57,10 @@ export function patchCandidate(row: Row, patch: RecordPatch, domain: string, poi
   }
   const isNew = parseRow(next).content !== parseRow(row).content
   const old = faultsOf(before, domain).map(String)
+  const isFixed = !isWritable(before) || (patch.type ?? before.type).toUpperCase() !== before.type
+  const fixed: FieldFault[] = isFixed ? [['type', `is ${before.type}, and cannot be changed`]] : []
   const faults = [
-    ...validateType(before, patch.type),
+    ...fixed,
     ...faultsOf(after, domain).filter((fault) => isChanged(fault[0]) || !old.includes(String(fault))),
   ]
   return { row: isNew ? next : row, pointer, faults: toFaults(faults, pointer) }
@@ -74,14 +76,6 @@ function mergePatch(record: HostRecord, patch: RecordPatch): HostRecord {
     ttl: ttl === null ? defaultTtl : (ttl ?? record.ttl),
     ...(record.type === 'MX' && pref !== undefined && { mx_pref: pref }),
   }
-}
-
-function validateType(record: HostRecord, requested: string | undefined): FieldFault[] {
-  const { type } = record
-  if (!isWritable(record)) return [['type', `is ${type}: such records can be read, not written`]]
-  return requested === undefined || requested.toUpperCase() === type
-    ? []
-    : [['type', `is ${type}, and cannot be changed: remove the record and add another`]]
 }
 
 /**

@@ -52,11 +52,7 @@ const reads = operations({
 
 const NewRrset = z
   .strictObject({
-    ttl: recordFields.ttl.meta({
-      description: 'seconds; default: as the values that stay, else 1800',
-      minimum: 60,
-      maximum: 60_000,
-    }),
+    ttl: recordFields.ttl.describe('seconds; default: as the values that stay, else 1800'),
     values: z.array(text, 'must be a list of texts').min(1).meta(values),
     email_type: EmailType.optional(),
     name: z.string().optional().describe('as in the path'),
