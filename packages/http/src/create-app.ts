@@ -8,7 +8,7 @@ import { AccessLog, frameworkLogger, type Redaction } from './logging/access-log
 import type { Logger } from './logging/logger.ts'
 import { type HealthReport, serveHealth } from './monitoring/health.ts'
 import { type Metrics, RequestMetrics, registerCounters, serveMetrics } from './monitoring/metrics.ts'
-import { type About, serveOpenapi, serveRoot } from './openapi/document.ts'
+import { type About, serveOpenapi } from './openapi/document.ts'
 import { answerError } from './problem-details.ts'
 import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
 import {
@@ -22,7 +22,7 @@ import {
   requestIdOf,
   type TrustProxy,
 } from './requests/request-head.ts'
-import { validateRequests, zodCompilers } from './requests/validation.ts'
+import { hiddenRoute, validateRequests, zodCompilers } from './requests/validation.ts'
 import { serveOptionalSlashes, type ZodTypeProvider } from './route-schema.ts'
 
 export type App = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, ZodTypeProvider>
@@ -78,7 +78,8 @@ export async function createApp(options: AppOptions, routes: (app: App) => Promi
   if (options.corsOrigin.length > 0) allowOrigins(app, crossOrigin)
   refuseOtherMethods(app)
   serveOpenapi(app, options.about)
-  if (options.servesRoot ?? true) serveRoot(app)
+  // Relative redirect: a proxy may serve this app under a prefix.
+  if (options.servesRoot ?? true) app.get('/', hiddenRoute, (_request, reply) => reply.redirect('docs'))
   if (metrics) serveMetrics(app, metrics)
   serveHealth(app, options.about.version, options.health)
   await routes(app)

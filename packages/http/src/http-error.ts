@@ -53,11 +53,9 @@ export const malformedBody = (detail: string, cause?: unknown) =>
   new HttpError(400, 'malformed_body', detail, { cause })
 
 function summarize(errors: Fault[]): string {
-  const [first] = errors
-  if (!first) return 'The request is not valid'
-  const rest = errors.length - 1
-  const more = rest > 0 ? ` (and ${rest} more, see errors)` : ''
-  return `${first.path || 'The body'}: ${first.message}${more}`
+  const [first, ...rest] = errors
+  const more = rest.length > 0 ? ` (and ${rest.length} more, see errors)` : ''
+  return `${first?.path || 'The body'}: ${first?.message}${more}`
 }
 
 export const bodyTooLarge = () => new HttpError(413, 'body_too_large', 'The body is too large for this endpoint')

@@ -2,52 +2,35 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { hiddenRoute } from '../requests/validation.ts'
 
 // docs/adr/0014-docs-page.md says why this is not @fastify/swagger-ui.
 
-interface Asset {
-  type: string
-  body: Buffer
-  compressed: Buffer
-}
-
 /** GET /docs: Swagger UI on /openapi.json, to read and try the API. Loads nothing from other hosts. */
 export function serveDocsPage(app: FastifyInstance, title: string) {
-  const assets: Record<string, () => Promise<Asset>> = {
-    '': once('html', async () => Buffer.from(page(title))),
-    'start.js': once('javascript', async () => Buffer.from(start)),
-    'swagger-ui.css': once('css', () => readFile(`${swaggerFolder()}/swagger-ui.css`)),
-    'swagger-ui-bundle.js': once('javascript', () => readFile(`${swaggerFolder()}/swagger-ui-bundle.js`)),
-  }
   // Relative redirect: a proxy may serve this app under a prefix.
   app.get('/docs/', hiddenRoute, (_request, reply) => reply.redirect('../docs', 308))
-  for (const [name, load] of Object.entries(assets))
-    app.get(name ? `/docs/${name}` : '/docs', hiddenRoute, async (request, reply) =>
-      sendAsset(request, reply, await load()),
-    )
+  serveAsset(app, '/docs', 'html', async () => Buffer.from(page(title)))
+  serveAsset(app, '/docs/start.js', 'javascript', async () => Buffer.from(start))
+  serveAsset(app, '/docs/swagger-ui.css', 'css', () => readFile(`${swaggerFolder()}/swagger-ui.css`))
+  serveAsset(app, '/docs/swagger-ui-bundle.js', 'javascript', () => readFile(`${swaggerFolder()}/swagger-ui-bundle.js`))
 }
 
-function sendAsset(request: FastifyRequest, reply: FastifyReply, { type, body, compressed }: Asset) {
-  reply.type(type).headers({
-    'content-security-policy': policy,
-    'cache-control': 'public, max-age=3600',
-    vary: 'accept-encoding',
-  })
-  const acceptsGzip = /\bgzip\b(?! *; *q=0(?:\.0{1,3})?\b(?!\.))/i.test(request.headers['accept-encoding'] ?? '')
-  return acceptsGzip ? reply.header('content-encoding', 'gzip').send(compressed) : reply.send(body)
-}
-
-/** An asset, loaded and compressed when first requested. */
-function once(subtype: string, load: () => Promise<Buffer>): () => Promise<Asset> {
-  let asset: Promise<Asset> | undefined
-  return () => {
-    asset ??= load().then(async (body) => {
-      return { type: `text/${subtype}; charset=utf-8`, body, compressed: await promisify(gzip)(body) }
+/** Serves a text, loaded and compressed when first requested. */
+function serveAsset(app: FastifyInstance, url: string, subtype: string, load: () => Promise<Buffer>) {
+  let asset: Promise<{ body: Buffer; compressed: Buffer }> | undefined
+  app.get(url, hiddenRoute, async (request, reply) => {
+    asset ??= load().then(async (body) => ({ body, compressed: await promisify(gzip)(body) }))
+    const { body, compressed } = await asset
+    reply.type(`text/${subtype}; charset=utf-8`).headers({
+      'content-security-policy': policy,
+      'cache-control': 'public, max-age=3600',
+      vary: 'accept-encoding',
     })
-    return asset
-  }
+    const acceptsGzip = /\bgzip\b(?! *; *q=0(?:\.0{1,3})?\b(?!\.))/i.test(request.headers['accept-encoding'] ?? '')
+    return acceptsGzip ? reply.header('content-encoding', 'gzip').send(compressed) : reply.send(body)
+  })
 }
 
 // Of a small module instead of the package's main one, which is the whole browser bundle.

@@ -118,9 +118,3 @@ export function serveOpenapi(app: FastifyInstance, about: About) {
   })
   serveDocsPage(app, about.title)
 }
-
-/** GET /: to the docs page. */
-export function serveRoot(app: FastifyInstance) {
-  // Relative redirect: a proxy may serve this app under a prefix.
-  app.get('/', hiddenRoute, (_request, reply) => reply.redirect('docs'))
-}
