@@ -42,10 +42,8 @@ export async function readmit(request: FastifyRequest): Promise<Caller> {
 
 type Sender = Pick<FastifyRequest, 'headers' | 'ip'>
 
-type Authentication = ReturnType<typeof createAuthenticate>
-
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
-export function enforceAccess(app: FastifyInstance, { authenticate, identify }: Authentication): void {
+export function enforceAccess(app: FastifyInstance, { authenticate, identify }: ReturnType<typeof createAuthenticate>) {
   app.decorateRequest('caller', { getter: caller })
   const always = [errors.tokenMissing(), errors.tokenExpired()]
   app.addHook('onRoute', (route) => {

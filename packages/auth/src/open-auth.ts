@@ -49,7 +49,6 @@ export async function openAuth(config: AuthConfig, dependencies: AuthDependencie
   const report = (error: unknown) => log.warn({ err: error }, 'last use not recorded')
   const { prefix } = services[audience]
   const accounts = openAccounts({ users, database, prefix, now, report })
-  const { apiTokens } = accounts
   const oneTime = await OneTime.open(database, now)
   const secrets = jwtSecretPrevious ? [secret, jwtSecretPrevious] : [secret]
   const sessions = new SessionTokens({ ...accounts, audience, secrets, ttl: tokenTtl, now, oneTime })
@@ -65,7 +64,7 @@ export async function openAuth(config: AuthConfig, dependencies: AuthDependencie
     oneTime,
     sessions,
     limit,
-    ...createAuthenticate(prefix, apiTokens, sessions, now),
+    ...createAuthenticate(prefix, accounts.apiTokens, sessions, now),
     hashes: createHashQueue(),
     /** Verifies a password against a PHC string. */
     verify: verifyPassword,
