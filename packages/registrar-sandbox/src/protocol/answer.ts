@@ -83,7 +83,7 @@ const xmlns = 'http://api.namecheap.com/xml.response'
 
 function render({ name, attributes, content }: Element, indent: string): string[] {
   const pairs = Object.entries(attributes).map(([key, value]) =>
-    value === undefined || value === null ? '' : ` ${key}="${quote(value)}"`,
+    value === undefined || value === null ? '' : ` ${key}="${escapeText(value)}"`,
   )
   const start = `${indent}<${name}${pairs.join('')}`
   if (content.length === 0) return [`${start} />`]
@@ -92,19 +92,10 @@ function render({ name, attributes, content }: Element, indent: string): string[
   return [`${start}>`, ...inner, `${indent}</${name}>`]
 }
 
-// Line ends and tabs in attributes are written as character references: XML parsers turn literal ones into spaces.
-function quote(value: Value): string {
-  return escapeText(String(value))
-    .replaceAll('"', '&quot;')
-    .replace(/[\t\n]/g, refer)
-}
-
-function escapeText(value: string): string {
-  const escaped = value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-  // C0 controls: the panel accepts anything.
-  return escaped.replace(/[\p{Cc}--[\t\n\x7f-\x9f]]/gv, refer)
-}
-
-function refer(character: string): string {
-  return `&#x${character.charCodeAt(0).toString(16).toUpperCase()};`
+function escapeText(value: Value): string {
+  const escaped = String(value).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  // Line ends and tabs, which XML parsers turn into spaces in attributes, and C0 controls: the panel accepts anything.
+  return escaped.replace(/["[\p{Cc}--[\x7f-\x9f]]]/gv, (character) =>
+    character === '"' ? '&quot;' : `&#x${character.charCodeAt(0).toString(16).toUpperCase()};`,
+  )
 }

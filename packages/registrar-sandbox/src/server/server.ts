@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { Account } from '../account/account.ts'
 import { Params } from '../protocol/parameters.ts'
@@ -22,9 +21,7 @@ export async function startSandbox(options: SandboxOptions) {
   const account = await Account.open({ now: Date.now, ...options, owner: options.apiUser })
   const registrar = new Registrar(options, account)
   const app = buildServer(registrar, log)
-  await app.listen({ host, port })
-  const { family, address, port: bound } = app.server.address() as AddressInfo // It listens on TCP.
-  const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}/xml.response`
+  const url = `${await app.listen({ host, port })}/xml.response`
   const close = (): Promise<void> => app.close()
   return Object.assign(registrar, { url, close, [Symbol.asyncDispose]: close })
 }
