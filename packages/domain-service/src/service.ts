@@ -44,10 +44,10 @@ async function openStorage(surroundings: Surroundings): Promise<Storage> {
 
 function runTasks(
   app: App,
-  { storage, ledger, registrar, domains, zones, sweep }: Registry,
+  { storage, registrar, domains, zones, sweep }: Registry,
   { config, log, clock }: Surroundings,
 ) {
-  const pruning = pruneHistory({ ledger, clock, log, days: config.historyDays })
+  const pruning = pruneHistory({ sql: storage.database, clock, log, days: config.historyDays })
   app.addHook('onReady', () =>
     storage.startTasks(async () => {
       await zones.start()

@@ -9,7 +9,7 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import { changeNotQueued, insufficientStorage, ledgerUnavailable } from '../errors.ts'
+import { changeClosed, changeNotQueued, insufficientStorage, ledgerUnavailable } from '../errors.ts'
 import {
   type ChangeEffect,
   type ChangeOutcome,
@@ -18,14 +18,14 @@ import {
   type SendIntent,
   type SendOutcome,
 } from './change.ts'
-import { ChangeHistory, isOpen, type OpenSend } from './change-history.ts'
+import { ChangeHistory, type OpenSend } from './change-history.ts'
 import { cancelAll, endChanges, findByKey, insertChange, notify, storeEffects } from './changes.ts'
+import { expireProposals } from './history-pruning.ts'
 import { findKnown, KnownZones, recordOwnSend, type SentZone } from './known-zones.ts'
-import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
 import { type Leases, leaseNow } from './replicas/leases.ts'
 import { isPending, isVisible, readChange, type StoredChange } from './stored-change.ts'
-import { putZones, unusedMs, zoneDigest } from './zone-snapshots.ts'
+import { putZones, zoneDigest } from './zone-snapshots.ts'
 
 export type * from './change.ts'
 export {
@@ -61,7 +61,6 @@ export class Ledger extends ChangeHistory {
   /** Makes earlier commits survive a power cut. Concurrent callers share one fsync, off the event loop. */
   readonly #flush: () => Promise<void>
   readonly knownZones: KnownZones
-  readonly proposals: Proposals
   /** No client waits for the change; a replica that is late with its renewal does not count as gone. */
   readonly #isAbandoned: Statement
 
@@ -71,7 +70,6 @@ export class Ledger extends ChangeHistory {
     this.#unsynced = database.unsynced ?? database
     this.#flush = async () => database.flush?.()
     this.knownZones = new KnownZones(database, database.unsynced)
-    this.proposals = new Proposals(database)
     this.#isAbandoned = leases
       ? sql`(is_async = 0 and awaited_until <= ${leaseNow} - ${abandonedMs})`
       : sql`is_async = 0` // Asked only of changes that an earlier process has left.
@@ -192,23 +190,19 @@ export class Ledger extends ChangeHistory {
       // Locks the known zone first, as comparisons do: otherwise the two could deadlock.
       const known = await findKnown(transaction, domain)
       const send = await updateSend(transaction, id, outcome)
-      await endChanges(transaction, outcome.changes, true)
+      await endChanges(transaction, outcome.changes)
       await recordOwnSend(transaction, { send, known }, outcome)
       await notify(transaction, domain)
       return version
     })
   }
 
-  /**
-   * Ends changes of a domain that no send carries, or queues them again. `isForgettable`: a power cut may undo it. Where
-   * another replica holds the domain's lease, only changes that it has not sent are ended.
-   */
+  /** Ends changes of a domain that no send carries, or queues them again. `isForgettable`: a power cut may undo it. */
   async endChanges(domain: string, outcomes: ChangeOutcome[], isForgettable = false): Promise<void> {
     const database = isForgettable ? this.#unsynced : this.sql
     await database.transaction(async (transaction) => {
-      const isHeld = !this.#leases || this.#leases.current(domain) !== undefined
-      if (isHeld) await this.#leases?.lock(transaction, domain)
-      await endChanges(transaction, outcomes, isHeld)
+      await this.#leases?.lock(transaction, domain)
+      await endChanges(transaction, outcomes)
       await notify(transaction, domain)
     })
   }
@@ -224,20 +218,40 @@ export class Ledger extends ChangeHistory {
     await cancelAll(this.sql, sql`${isPending} and ${this.#isAbandoned}`)
   }
 
-  /** Deletes changes that ended before this moment, their sends, and zones that nothing refers to. @returns how many changes. */
-  async prune(before: Date): Promise<number> {
+  /** The request of a proposed change. @throws 409 `change_closed` */
+  async findProposal(id: number): Promise<ChangeRequest> {
+    const row = await this.sql.get<{ request: string }>(
+      sql`select request from ${changes} where id = ${id} and status = 'proposed'`,
+    )
+    if (!row) throw changeClosed(id, (await readChange(this.sql, id)).status)
+    return JSON.parse(row.request) as ChangeRequest // `insertChange` wrote this text.
+  }
+
+  /** Replaces the effect of a proposed change, and with an `approval` queues it. @throws 409 `change_closed` */
+  updateProposal(id: number, effect: ChangeEffect, approval?: { by: string; request: ChangeRequest }) {
+    const decision = approval
+      ? sql`status = 'queued', approved_by = ${approval.by}, request = ${JSON.stringify(approval.request)}`
+      : sql`status = status`
+    return this.#decide(id, decision, effect)
+  }
+
+  /** Rejects a proposed change. @throws 409 `change_closed` */
+  reject(id: number, reason: string | undefined) {
+    return this.#decide(id, sql`status = 'rejected', reason = ${reason}, ended_at = ${now}, request = null`)
+  }
+
+  // Of several decisions about a proposal one wins.
+  async #decide(id: number, decision: Statement, effect?: ChangeEffect): Promise<StoredChange> {
+    await expireProposals(this.sql)
     return this.sql.transaction(async (transaction) => {
-      const pruned = await transaction.run(sql`delete from ${changes} where ended_at < ${before.getTime()}`)
-      await transaction.run(sql`delete from ${sends}
-        where started_at < ${before.getTime()} and not (${isOpen})
-          and not exists (select 1 from ${changes} where send_id = sends.id)`)
-      await transaction.run(sql`delete from ${name('zones')} where used_at < ${now} - ${unusedMs} and digest not in (
-        select before from ${changes} where before is not null
-        union select after from ${changes} where after is not null
-        union select base from ${sends} union select zone from ${sends}
-        union select found from ${sends} where found is not null
-        union select zone from ${name('known_zones')})`)
-      return pruned
+      const updated = await transaction.run(
+        sql`update ${changes} set ${decision} where id = ${id} and status = 'proposed'`,
+      )
+      if (updated > 0 && effect) await storeEffects(transaction, [{ ...effect, id }])
+      const change = await readChange(transaction, id)
+      if (updated === 0) throw changeClosed(id, change.status)
+      await notify(transaction, change.domain)
+      return change
     })
   }
 }

@@ -160,7 +160,7 @@ function registerApprovalRoutes(app: App, { ledger, zones: writer }: Dependencie
   app.post(`${path}/:id/reject`, routes.rejectChange, async ({ body, caller, log, params }) => {
     const { id, domain } = await findProposed(ledger, params.id, caller)
     const zones = await ledger.zonesOf(id)
-    const change = await ledger.proposals.reject(id, body?.reason)
+    const change = await ledger.reject(id, body?.reason)
     log.info({ change: id, domain, by: change.by }, 'change rejected')
     return describeChange(change, { caller, zones })
   })

@@ -120,7 +120,7 @@ export class ZoneWriter {
    */
   async approve(domain: Domain, id: number, by: string) {
     const { ledger } = this.#options
-    const request = await ledger.proposals.read(id)
+    const request = await ledger.findProposal(id)
     const zones = await ledger.zonesOf(id)
     if (!zones) throw new Error(`proposal ${id} has no zones`)
     const { effect, reason } = evaluateProposal(request, await this.#readCurrent(domain))
@@ -128,7 +128,7 @@ export class ZoneWriter {
     const approved = { added, removed, emailType }
     const isSame = reason === undefined && isSameDelta(approved, zones)
     const approval = isSame ? { by, request: { ...request, approved } } : undefined
-    const change = await ledger.proposals.update(id, effect, approval)
+    const change = await ledger.updateProposal(id, effect, approval)
     if (!isSame) throw changeOutdated(reason, { proposed: describeEffect(zones), changes: describeEffect(effect) })
     this.queue.startQueued()
     return { change, zones: effect }

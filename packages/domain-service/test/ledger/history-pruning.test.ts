@@ -37,16 +37,15 @@ test('history stays for ever, or for HISTORY_DAYS', async () => {
 
 test('old history goes each day, too', async () => {
   const clock = new FakeClock()
-  const prune = vi.fn(async () => 0)
-  const ledger = { prune, proposals: { expire: async () => 0 } }
+  const transaction = vi.fn(async () => 0)
   // Only what the pruning uses.
-  const pruning = pruneHistory({ ledger, clock, log: undefined, days: 1 } as never)
+  const pruning = pruneHistory({ sql: { transaction, run: async () => 0 }, clock, log: undefined, days: 1 } as never)
   await pruning.start(hourMs)
 
   const counts: number[] = []
   for (const hours of [23, 1, 23, 1]) {
     for (let hour = 0; hour < hours; hour++) await clock.advance(hourMs)
-    counts.push(prune.mock.calls.length)
+    counts.push(transaction.mock.calls.length)
   }
 
   expect(counts).toEqual([1, 2, 2, 3])

@@ -1,6 +1,7 @@
 import { HttpError } from '@domains-and-files/http'
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import { describe, expect, test } from 'vitest'
+import { deleteHistory } from '../../src/ledger/history-pruning.ts'
 import { effectOf } from '../../src/ledger/ledger.ts'
 import { begin, confirm, domain, enqueue, openLedger, requestBy, row, zoneOf } from '../support/ledger.ts'
 import { countZones, ledgers } from '../support/ledgers.ts'
@@ -124,7 +125,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     await setTime(0)
     await confirm(ledger, zoneOf(b), zoneOf(a, b))
 
-    const deleted = await ledger.prune(new Date(Date.now() - 5 * 86_400_000))
+    const deleted = await deleteHistory(store.sql, new Date(Date.now() - 5 * 86_400_000))
 
     expect(deleted).toBe(1)
     expect((await ledger.list({}, page)).total).toBe(1)
@@ -143,7 +144,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     await ledger.endSend(send, { state: 'unknown', found: zoneOf(a, b), unanswered: 1, changes: [change] })
     await setTime(0)
 
-    expect(await ledger.prune(new Date(Date.now() - 5 * 86_400_000))).toBe(1)
+    expect(await deleteHistory(store.sql, new Date(Date.now() - 5 * 86_400_000))).toBe(1)
 
     expect(await ledger.knownZones.find(shop.domain)).toEqual(shop)
     expect((await ledger.sendsOf(domain)).open).toMatchObject([{ id: send.id, state: 'unknown' }])

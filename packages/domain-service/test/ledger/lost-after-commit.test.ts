@@ -27,7 +27,7 @@ test('what is stored is answered as stored, though the database is lost right af
   const proposed = await losing(() => writer.propose(domain, write))
   const approved = await losing(() => writer.approve(domain, proposed.change.id, 'other'))
   const { change: another } = await writer.propose(domain, write)
-  const rejected = await losing(() => ledger.proposals.reject(another.id, 'no'))
+  const rejected = await losing(() => ledger.reject(another.id, 'no'))
   const queued = await losing(() => writer.queue.add(domain, write))
   const cancelled = await losing(() => ledger.cancel(queued.id))
   await writer.settle()

@@ -287,7 +287,7 @@ test('a proposal that has waited for 14 days is not approved, though nothing has
 
   now += 14 * 86_400_000
 
-  await expect(ledger.proposals.reject(id, undefined)).rejects.toMatchObject({ code: 'change_closed' })
+  await expect(ledger.reject(id, undefined)).rejects.toMatchObject({ code: 'change_closed' })
 })
 
 test('a proposal that nobody approves in 14 days is cancelled', async () => {

@@ -1,7 +1,7 @@
-import { delay, HttpError } from '@domains-and-files/http'
+import { databaseProblem, delay, HttpError } from '@domains-and-files/http'
 import type { Zone } from '../../dns/zone.ts'
-import { emailTypeUnknown, ledgerUnavailable, zoneKeepsChanging } from '../../errors.ts'
-import { type DomainSends, type EvaluatedWrite, isDatabaseAway, type QueuedChange } from '../../ledger/ledger.ts'
+import { ledgerUnavailable, zoneKeepsChanging } from '../../errors.ts'
+import type { DomainSends, EvaluatedWrite, QueuedChange } from '../../ledger/ledger.ts'
 import {
   type BatchOptions,
   BatchRecorder,
@@ -76,7 +76,7 @@ export class Batch {
       return this.#recorder
     } catch (error) {
       // An internal fault must not end the process, nor leave a client without an answer.
-      if (!(error instanceof HttpError || isDatabaseAway(error)))
+      if (!(error instanceof HttpError || databaseProblem(error)))
         this.#options.log.error({ err: error, domain: this.#domain }, 'batch failed')
       await this.#recorder.end(writes.splice(0).map((write) => failed(write, error)))
       throw error
@@ -99,23 +99,16 @@ export class Batch {
     }
   }
 
-  // Resolves what earlier sends left open; a failing disk leaves them open for the next batch. Where the database of the
-  // replicas is away, nothing could be sent either.
+  // Resolves what earlier sends left open. Where that cannot be recorded, nothing could be sent either.
   async #read(): Promise<void> {
-    const { ledger, log, replicas } = this.#options
+    const { ledger, replicas } = this.#options
     if (replicas) this.#version = await ledger.zoneVersion(this.#domain)
     this.#sends = await ledger.sendsOf(this.#domain)
     const { open } = this.#sends
     const zone = await readCurrent(this.#registrar, this.#sends)
     this.#zone = zone
     if (open.length > 0) this.#sends = undefined
-    try {
-      for (const send of open) await resolveOpenSend(send, zone, this.#options)
-    } catch (error) {
-      if (isDatabaseAway(error)) throw error
-      log.error({ err: error, domain: this.#domain }, 'open writes not resolved')
-      this.#recorder.fail(error)
-    }
+    for (const send of open) await resolveOpenSend(send, zone, this.#options)
   }
 
   /** Looks up each author once. @returns the writes whose authors may still write. */
@@ -190,7 +183,6 @@ export class Batch {
     const left = writes.some(({ isAsync }) => isAsync) ? await takeSuperseded(wanted, base, this.#superseded) : wanted
     const { evaluated, zone } = await evaluateWrites(left, base)
     const repair = this.#late && evaluated[0]
-    if (repair?.error) throw repair.error
     // The registrar accepts none of the records that the late write removed.
     if (repair && !isChange(repair)) {
       this.#late = undefined
@@ -219,7 +211,6 @@ export class Batch {
    * @throws 503 or 507 where the ledger cannot be written.
    */
   async #send({ base, zone, evaluated, sends }: Plan) {
-    if (zone.emailType === undefined) throw emailTypeUnknown()
     const { ledger, log, counts, cache } = this.#options
     const late = this.#late
     const intents = evaluated.filter(isChange)

@@ -3,7 +3,6 @@ import { writeNotConfirmed } from '../../errors.ts'
 import {
   type ChangeOutcome,
   fromStoredProblem,
-  type Ledger,
   lateMs,
   type OpenSend,
   type SendOutcome,
@@ -53,17 +52,13 @@ async function outcomeOf(
     return { state, unanswered, changes }
   }
   const changes = await Promise.all(
-    send.changes.map(async (change) =>
-      (await isIn(zone, change.id, ledger)) ? confirmed(change) : notConfirmed(change, send, zone),
-    ),
+    send.changes.map(async (change) => {
+      const zones = await ledger.zonesOf(change.id)
+      // Looks at the change's own records only: other tools may have changed others since.
+      return zones && hasDelta(zone, zones) ? confirmed(change) : notConfirmed(change, send, zone)
+    }),
   )
   return { state: 'closed', found: zone, unanswered, changes }
-}
-
-// Looks at the change's own records only: other tools may have changed others since.
-async function isIn(zone: Zone, id: number, ledger: Ledger): Promise<boolean> {
-  const zones = await ledger.zonesOf(id)
-  return zones !== undefined && hasDelta(zone, zones)
 }
 
 const confirmed = ({ id, warnings }: StoredChange): ChangeOutcome => ({

@@ -223,13 +223,9 @@ const isRefusal = ({ kind }: CallFailed) => kind === 'refused' || kind === 'busy
 function endUnsent({ error, retry }: Unsent, { unanswered, after }: Write & { unanswered: number }): WriteOutcome {
   if (unanswered === 0) return { state: 'unsent', error, retry, unanswered }
   const { zone } = retry ?? {}
-  if (!zone) {
-    const detail = 'The registrar did not answer, and the change could not be sent again: read the zone'
-    return { state: 'unknown', error: writeNotConfirmed(detail, error), unanswered }
-  }
-  if (isSame(zone, after)) return { ...written(zone, after), unanswered: 0 }
-  const problem = writeNotConfirmed(describeDifference(zone, after))
-  return { state: 'closed', error: problem, found: zone, unanswered }
+  if (zone && isSame(zone, after)) return { ...written(zone, after), unanswered: 0 }
+  const detail = 'The registrar did not answer, and the change could not be sent again: read the zone'
+  return { state: 'unknown', error: writeNotConfirmed(detail, error), unanswered }
 }
 
 /** Whether this is the zone that the write is based on. Parking records are a difference: the write would remove them. */

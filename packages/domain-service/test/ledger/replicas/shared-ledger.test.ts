@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { deleteHistory } from '../../../src/ledger/history-pruning.ts'
 import { Ledger } from '../../../src/ledger/ledger.ts'
 import { Leases } from '../../../src/ledger/replicas/leases.ts'
 import { makeDatabase } from '../../support/databases.ts'
@@ -108,10 +109,10 @@ test('a pruned history leaves the zones that a replica has just used', async () 
   await set.postgres.query('delete from domain_service.sends')
   await set.postgres.query('delete from domain_service.known_zones')
 
-  await set.second.ledger.prune(new Date())
+  await deleteHistory(set.postgres, new Date())
   const young = await set.postgres.query('select digest from domain_service.zones')
   await set.postgres.query('update domain_service.zones set used_at = 0')
-  await set.second.ledger.prune(new Date())
+  await deleteHistory(set.postgres, new Date())
   const old = await set.postgres.query('select digest from domain_service.zones')
 
   expect([young.length, old.length]).toEqual([2, 0])

@@ -73,6 +73,14 @@ test('an unanswered write is sent again only if the old zone is shown twice', as
   })
 })
 
+test('an unanswered write that cannot be sent again may be done all the same', async () => {
+  const busy = new HttpError(503, 'registrar_busy', 'no call is free')
+
+  const ended = await write([before, before], [noAnswer(), busy])
+
+  expect(ended).toEqual({ state: 'unknown', error: 'write_not_confirmed', sends: 2, reads: 2 })
+})
+
 test('an unanswered write whose parts undo each other is sent again only if the zone is shown twice', async () => {
   const undone = { wanted: before, recent: [{ base: foreign, zone: before, isDone: true }] }
 
