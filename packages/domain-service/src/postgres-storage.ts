@@ -1,13 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { authMigrations } from '@domains-and-files/auth'
 import { webhookMigrations } from '@domains-and-files/events'
-import {
-  type Logger,
-  type Metrics,
-  registerCounters,
-  registerDatabaseMetrics,
-  registerGauges,
-} from '@domains-and-files/http'
+import { type Logger, registerDatabaseMetrics, registerGauges } from '@domains-and-files/http'
 import { BackgroundTask, Postgres } from '@domains-and-files/persistence'
 import { SharedBudget } from './budget/shared-budget.ts'
 import type { Config } from './config.ts'
@@ -47,7 +41,8 @@ export async function openPostgresStorage(
     onError: (error) => log.warn({ err: error }, 'lease not renewed or released'),
   })
   registerDatabaseMetrics(metrics, postgres)
-  registerLeaseMetrics(metrics, leases)
+  const held = 'Leases that this replica holds, of domains and of tasks'
+  registerGauges(metrics, { zone_leases_held: [held, () => leases.size] })
   const awaited = new AwaitedChanges(postgres)
   const replicas: Replicas = { leases, awaited, isListening: false, onChange: () => undefined }
   replicas.isListening = postgres.listen(changesChannel, (domain) => replicas.onChange(domain || undefined))
@@ -82,11 +77,4 @@ function shareTasks(postgres: Postgres, leases: Leases, log: Logger) {
     return tasks.start(taskIntervalMs)
   }
   return { isActive, start, close: async () => tasks?.close() }
-}
-
-function registerLeaseMetrics(metrics: Metrics | undefined, leases: Leases) {
-  const held = 'Leases that this replica holds, of domains and of tasks'
-  const refused = 'Attempts to acquire a lease that another replica held'
-  registerGauges(metrics, { zone_leases_held: [held, () => leases.size] })
-  registerCounters(metrics, { zone_leases_refused_total: [refused, () => leases.refusals] })
 }

@@ -185,11 +185,8 @@ export class CallWindows {
 
   /** Whether less than half of the readers' share of the shortest window is left. */
   readsAreScarce(now: number): boolean {
-    const { limits } = this.#reads
-    const [shortest] = limits.toSorted((a, b) => windowMs[a.window] - windowMs[b.window])
-    if (!shortest) return false
-    const { calls, window } = shortest
-    return calls - countAfter(this.#reads, now - windowMs[window]) < calls / 2
+    const shortest = this.#reads.limits.toSorted((a, b) => windowMs[a.window] - windowMs[b.window]).slice(0, 1)
+    return shortest.some(({ calls, window }) => calls - countAfter(this.#reads, now - windowMs[window]) < calls / 2)
   }
 
   // Another version of this service may have stored a priority that this one does not know: it counts among all.

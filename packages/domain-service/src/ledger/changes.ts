@@ -187,12 +187,7 @@ export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOu
 }
 
 /** Before its end; zones are digests. */
-interface KnownChange {
-  id: number
-  status: string
-  before: string | null
-  after: string | null
-}
+type KnownChange = Pick<ChangeRow, 'id' | 'status'> & Record<'before' | 'after', string | null>
 
 /** Cancels queued and proposed changes, and releases their idempotency keys. @returns how many. */
 export const cancelAll = (transaction: SqlTransaction, which: Statement, reason?: string) =>

@@ -1,6 +1,5 @@
 import type { Caller } from '@domains-and-files/auth'
 import type { Clock, Logger } from '@domains-and-files/http'
-import type { Domain } from '../dns/domain-name.ts'
 import type { Zone } from '../dns/zone.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
@@ -12,8 +11,6 @@ export interface ZoneDependencies {
   registrar: RegistrarClient
   ledger: Ledger
   cache: Pick<ResponseCache<Zone>, 'put' | 'drop'>
-  /** The zone as a write would find it now. */
-  readCurrent: (domain: Domain) => Promise<Zone>
   /** The caller with this id, with its present rights; undefined if it is gone. */
   findCaller: (id: string) => Promise<Caller | undefined>
   /** Whether a write that the registrar reports as done is read back. */

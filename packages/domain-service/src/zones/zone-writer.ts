@@ -12,7 +12,7 @@ import { WriteQueue } from './write-queue.ts'
 import type { ZoneDependencies } from './zone-dependencies.ts'
 import { checkZones, type RecordPattern } from './zone-watch.ts'
 
-interface Options extends Omit<ZoneDependencies, 'cache' | 'counts' | 'readCurrent'> {
+interface Options extends Omit<ZoneDependencies, 'cache' | 'counts'> {
   cacheTtlMs: number
   /** Records whose changes made outside are ignored. */
   driftIgnore: RecordPattern[]
@@ -37,8 +37,7 @@ export class ZoneWriter {
     }
     const versionOf = replicas ? (domain: string) => ledger.zoneVersion(domain) : undefined
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versionOf })
-    const readCurrent = (domain: Domain) => this.#readCurrent(domain)
-    const dependencies = { ...options, cache: this.#cache, counts: this.found, readCurrent }
+    const dependencies = { ...options, cache: this.#cache, counts: this.found }
     this.queue = new WriteQueue(dependencies)
     this.#checks = checkZones({ ...dependencies, queue: this.queue })
   }

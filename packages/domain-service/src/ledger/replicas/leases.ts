@@ -38,8 +38,6 @@ export class Leases {
   readonly #options: LeasesOptions
   readonly #held = new Map<string, Lease>()
   #timer: NodeJS.Timeout | undefined
-  /** Attempts that found the lease held by another replica. */
-  refusals = 0
 
   constructor(options: LeasesOptions) {
     this.#options = options
@@ -61,10 +59,7 @@ export class Leases {
       values (${name}, ${holder}, 1, ${leaseNow} + ${ttlMs})
       on conflict (name) do update set holder = excluded.holder, fence = held.fence + 1, until = excluded.until
         where held.until <= ${leaseNow} or held.holder = excluded.holder returning fence`)
-    if (!row) {
-      this.refusals++
-      return undefined
-    }
+    if (!row) return undefined
     const lease = { name, fence: row.fence, expiresAt: askedAt + ttlMs }
     this.#held.set(name, lease)
     return lease

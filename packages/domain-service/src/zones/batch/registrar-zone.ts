@@ -33,11 +33,8 @@ interface Write {
   sends: Pick<DomainSends, 'recent' | 'late'>
 }
 
-interface Options extends ZoneDependencies {
-  domain: Domain
-  /** `checkLease` is called right before a zone is sent. @throws {HttpError} where this process may not send it any more. */
-  queue: { checkLease(): void }
-}
+/** See `BatchOptions`. */
+type Options = ZoneDependencies & { domain: Domain; queue: { checkLease(): void } }
 
 // Maximum age of a read that a write is based on: the write undoes what other tools have written since. Under a second
 // from the first byte of the read's request to that of the write's, with a margin for the resolution of clocks.
