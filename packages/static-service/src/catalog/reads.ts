@@ -1,6 +1,6 @@
+import type { Caller } from '@domains-and-files/auth'
 import {
   type BlobRef,
-  join,
   name,
   one,
   type Sql,
@@ -15,7 +15,7 @@ import * as past from './history/past-files.ts'
 import { readTree } from './listing/directory-tree.ts'
 import { type FileList, FileListing } from './listing/list-files.ts'
 import type { ListQuery } from './listing/list-query.ts'
-import { among, below } from './records.ts'
+import { among, below, belowAny } from './records.ts'
 import { listVersions } from './versions.ts'
 
 const queries = {
@@ -107,33 +107,20 @@ function contents(database: SqlTransaction, prefix: string): Promise<BlobRef[]> 
   return database.all(sql`select digest, size from ${name('blobs')} where digest between ${prefix} and ${`${prefix}g`}`)
 }
 
-/** A caller that names blobs. Limited to folders: it sees blobs of current and past files there, and those kept for it. */
-interface ContentReader {
-  /** As `Caller.id`. */
-  id: string
-  /** Each ends in a slash; undefined: all. */
-  folders?: readonly string[] | undefined
-}
-
-/** The sizes by digest of these blobs, if they are stored and visible to the reader. */
+/**
+ * The sizes by digest of these blobs, if they are stored and visible to the caller. Limited to folders, it sees blobs of
+ * current and past files there, and those kept for it.
+ */
 async function contentSizes(
   database: SqlTransaction,
-  { digests, id, folders }: ContentReader & { digests: string[] },
+  { digests, id, folders }: Pick<Caller, 'id' | 'folders'> & { digests: string[] },
 ): Promise<Map<string, number>> {
-  const rows = await database.all<BlobRef>(
-    sql`select digest, size from ${folders ? known(digests, { id, folders }) : name('blobs')}
-      where digest ${among(digests)}`,
-  )
+  const [isInside, kept] = [folders && belowAny(folders), digests.map((digest) => keptPath(digest, id))]
+  const past = sql`select digest, size from ${name('past_files')}`
+  const visible = isInside
+    ? sql`(select digest, size from ${name('files')} where ${isInside} union all ${past} where ${isInside}
+        union all ${past} where path ${among(kept)} and change_id = 0) content`
+    : name('blobs')
+  const rows = await database.all<BlobRef>(sql`select digest, size from ${visible} where digest ${among(digests)}`)
   return new Map(rows.map(({ digest, size }) => [digest, size]))
-}
-
-// Contents of the caller's own: see `ContentReader`.
-function known(digests: string[], { id, folders }: { id: string; folders: readonly string[] }): Statement {
-  const inside = folders.map((folder) => sql`(${below(folder.slice(0, -1))})`)
-  const isInside = sql`(${join([sql`1 = 0`, ...inside], ' or ')})`
-  const kept = digests.map((digest) => keptPath(digest, id))
-  const [files, past] = [name('files'), name('past_files')]
-  return sql`(select digest, size from ${files} where ${isInside}
-    union all select digest, size from ${past} where ${isInside}
-    union all select digest, size from ${past} where path ${among(kept)} and change_id = 0) content`
 }

@@ -124,6 +124,10 @@ export function below(directory: string, mark: Statement = sql``): Statement {
   return sql`${mark}path > ${`${directory}/`} and ${mark}path < ${`${directory}0`}`
 }
 
+/** Condition: the path is below one of these folders, each of which ends in a slash. */
+export const belowAny = (folders: readonly string[], mark?: Statement): Statement =>
+  sql`(${join([sql`1 = 0`, ...folders.map((folder) => sql`(${below(folder.slice(0, -1), mark)})`)], ' or ')})`
+
 /** A row with these columns as a JSON object, as text without spaces. */
 export function jsonRow(columns: Columns): Statement {
   const pairs = text(...columnsIn(columns).map(({ member, column }) => `'${member}', ${column}`))

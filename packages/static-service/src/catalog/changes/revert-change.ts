@@ -5,7 +5,6 @@ import { type FileRow, fileColumns, type RecordedState, type StoredFile } from '
 import { type Actor, type ChangeEntry, nobody } from './change-entry.ts'
 import { replaceFiles } from './file-changes.ts'
 import type { Group } from './group.ts'
-import type { LoadedFiles } from './loaded-files.ts'
 import { loadFiles } from './stored-rows.ts'
 
 /** A path that the change changed; `before` undefined: it had no file. */
@@ -29,7 +28,8 @@ export async function revert(
   const digests = files.flatMap(({ before }) => before?.digest ?? [])
   const paths = files.map(({ path }) => path)
   const table = await loadFiles(group, paths, { digests })
-  if (!overwrite) refuseConflicts(table, files)
+  const changed = files.filter(({ path, after }) => !isSame(table.files.get(path), after))
+  if (!overwrite && changed.length > 0) throw revertConflict(changed.slice(0, 10).map(({ path }) => path))
   const differing = files.filter(({ path, before }) => !isSame(table.files.get(path), before))
   replaceFiles(table, {
     before: differing.flatMap(({ path }) => table.files.get(path) ?? []),
@@ -60,11 +60,6 @@ async function readReverted(transaction: SqlTransaction, id: number): Promise<Re
     if (hadFile === null ? after === null : !before) throw historyGone()
     return { path: row.path, after: after && JSON.parse(after), before }
   })
-}
-
-function refuseConflicts(table: LoadedFiles, files: Reverted[]) {
-  const changed = files.filter(({ path, after }) => !isSame(table.files.get(path), after))
-  if (changed.length > 0) throw revertConflict(changed.slice(0, 10).map(({ path }) => path))
 }
 
 // An equal digest is no conflict, so that changes can be reverted one after another.

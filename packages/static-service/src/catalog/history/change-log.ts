@@ -1,6 +1,6 @@
-import { join, name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { ChangeAction, ChangeEntry } from '../changes/change-entry.ts'
-import { all, below, type Page, type PageQuery, readPage, selected } from '../records.ts'
+import { all, below, belowAny, type Page, type PageQuery, readPage, selected } from '../records.ts'
 import { changedColumns, entryColumns, type RecordedState } from '../tables.ts'
 
 // What requests did to files, newest first.
@@ -85,12 +85,10 @@ function conditionsOf({ prefix, by, action, since, within }: ChangeQuery) {
   ].filter((each) => each !== undefined)
 }
 
-// Each folder ends in a slash.
 function isWithin(folders: readonly string[] | undefined): Statement {
   if (!folders) return sql`1 = 1`
-  const inside = folders.map((folder) => sql`(${below(folder.slice(0, -1), sql`file.`)})`)
   return sql`not exists (select 1 from ${name('changed_files')} file
-    where file.change_id = entry.id and not (${join([sql`1 = 0`, ...inside], ' or ')}))`
+    where file.change_id = entry.id and not ${belowAny(folders, sql`file.`)})`
 }
 
 /** A change and a page of its files, by path; undefined: no such change. `after`: files after this path. */

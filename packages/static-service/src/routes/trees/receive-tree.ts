@@ -104,8 +104,8 @@ export class TreeArrivals implements AsyncDisposable {
       if (path !== undefined) named.push({ path, digest })
     }
     const digests = new Set(named.map(({ digest }) => digest))
-    const { id, folders, username: uploadedBy } = caller
-    const sizes = await catalog.reads.contentSizes({ id, folders, digests: [...digests] })
+    const { username: uploadedBy } = caller
+    const sizes = await catalog.reads.contentSizes({ ...caller, digests: [...digests] })
     const missing = [...digests].filter((digest) => !sizes.has(digest))
     if (missing.length > 0) throw contentsMissing(missing.slice(0, maxNamed))
     for (const { path, digest } of named) {
