@@ -59,8 +59,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
 function checkRegistrar(registrar: RegistrarClient, name: string) {
   const { breaker, last_failure: last } = registrar.state()
   if (breaker === 'closed' && !last) return { status: 'ok' as const, registrar: name }
-  const failure = last ? { last_failure: last.code, failed_at: last.at } : {}
-  return { status: 'degraded' as const, registrar: name, breaker, ...failure }
+  return { status: 'degraded' as const, registrar: name, breaker, last_failure: last?.code, failed_at: last?.at }
 }
 
 const description = `Domains and their DNS records at a registrar, safe to share.

@@ -100,15 +100,8 @@ const ListDomains = z
         description: 'a field, `-` before it for descending order; or `sort_by`',
       }),
   })
-  .superRefine((query, context) => {
-    for (const [name, other] of [
-      ['search', 'search_term'],
-      ['sort', 'sort_by'],
-    ] as const) {
-      if (query[name] === undefined || query[other] === undefined) continue
-      context.addIssue({ code: 'custom', path: [name], message: `must not be beside ${other}` })
-    }
-  })
+  .refine((query) => !query.search || !query.search_term, { path: ['search'], error: 'must not be beside search_term' })
+  .refine((query) => !query.sort || !query.sort_by, { path: ['sort'], error: 'must not be beside sort_by' })
 
 const shared = { access: 'viewer', tags: ['domains'], requestHeaders: examples.takesFresh } as const
 

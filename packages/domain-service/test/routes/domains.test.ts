@@ -240,7 +240,7 @@ test('the state of the registrar is for admins', async () => {
       { window: 'minute', limit: 20, left: 19 },
       { window: 'hour', limit: 700, left: 699 },
     ],
-    calls: [{ calls: 1, reads: 1 }],
+    calls: expect.arrayContaining([expect.objectContaining({ calls: 1, reads: 1 })]),
     last_failure: null,
   })
 })

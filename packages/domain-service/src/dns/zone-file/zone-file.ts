@@ -74,16 +74,12 @@ class ZoneFileParser {
   }
 
   #directive(directive: string, { line, tokens }: Entry) {
-    const argument = tokens[1]
-    if (directive === '$ORIGIN') {
-      const name = argument && tokens.length === 2 ? decodeName(argument) : undefined
-      if (name === undefined) this.#fault(line, '$ORIGIN must have one domain name')
-      else this.#origin = this.#qualify(name)
-    } else if (directive === '$TTL') {
-      const ttl = argument && tokens.length === 2 ? parseTtl(argument.text) : undefined
-      if (ttl === undefined) this.#fault(line, '$TTL must have one number of seconds')
-      this.#defaultTtl = ttl
-    } else this.#fault(line, `${directive.slice(0, 40)} is not supported: write its records out`)
+    const argument = tokens.length === 2 ? tokens[1] : undefined
+    const name = argument && directive === '$ORIGIN' ? decodeName(argument) : undefined
+    const ttl = argument && directive === '$TTL' ? parseTtl(argument.text) : undefined
+    if (name !== undefined) this.#origin = this.#qualify(name)
+    else if (ttl !== undefined) this.#defaultTtl = ttl
+    else this.#fault(line, 'must be $ORIGIN with a domain name or $TTL with seconds: write the records of others out')
   }
 
   #record({ line, indented, tokens }: Entry) {
