@@ -47,10 +47,7 @@ export const zoneTag: Record<string, HeaderDoc> = {
 
 /** Headers of every write. */
 export const writeHeaders: Record<string, HeaderDoc> = {
-  'if-match': {
-    description: 'The ETag of the zone as you read it: write only if it is still that',
-    example: etag,
-  },
+  'if-match': { description: 'The ETag of the zone as you read it: write only if it is still that', example: etag },
   prefer: {
     description: '`respond-async`: answer 202 at once and carry the change out when calls are free',
     example: 'respond-async',
@@ -62,10 +59,7 @@ export const writeHeaders: Record<string, HeaderDoc> = {
 }
 
 export const takesNoneMatch: Record<string, HeaderDoc> = {
-  'if-none-match': {
-    description: 'The ETag of the zone that you have: 304 if it is still that',
-    example: etag,
-  },
+  'if-none-match': { description: 'The ETag of the zone that you have: 304 if it is still that', example: etag },
 }
 
 /** Failures of any call to the registrar. */

@@ -161,10 +161,7 @@ interface Rule {
 
 const differ = (a: Row, b: Row) => a.type !== b.type || a.address !== b.address
 
-const identical: Rule = {
-  field: 'name',
-  reason: 'is the same record twice',
-}
+const identical: Rule = { field: 'name', reason: 'is the same record twice' }
 
 const rulesOfName: Rule[] = [
   {

@@ -34,16 +34,12 @@ export const TypeFilter = typeOf([...recordTypes, 'SRV']).optional()
 export const recordFields = {
   name: text.meta({ description: '@ for the domain itself', examples: ['www'] }),
   address: text.meta({ examples: ['192.0.2.10'] }),
-  ttl: integer.optional().meta({
-    description: 'seconds; default: that of the live record, else 1800',
-    minimum: 60,
-    maximum: 60_000,
-  }),
-  mx_pref: integer.optional().meta({
-    description: 'used for MX only; default: that of the live record, else 10',
-    minimum: 0,
-    maximum: 65_535,
-  }),
+  ttl: integer
+    .optional()
+    .meta({ description: 'seconds; default: that of the live record, else 1800', minimum: 60, maximum: 60_000 }),
+  mx_pref: integer
+    .optional()
+    .meta({ description: 'used for MX only; default: that of the live record, else 10', minimum: 0, maximum: 65_535 }),
   id: z.string().optional().describe('ignored'),
 }
 

@@ -65,11 +65,7 @@ const routes = operations({
       202: accepted,
     },
     body: z
-      .strictObject({
-        ...patchFields,
-        id: z.string().optional().describe('ignored'),
-        email_type: EmailType.optional(),
-      })
+      .strictObject({ ...patchFields, id: z.string().optional().describe('ignored'), email_type: EmailType.optional() })
       .meta({ id: 'RecordPatch', examples: [{ address: '192.0.2.11' }] }),
   },
   removeRecord: {

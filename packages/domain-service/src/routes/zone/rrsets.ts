@@ -115,10 +115,7 @@ export function registerRrsetRoutes(app: App, { zones }: Dependencies) {
       mayReadRrset(request.caller, rrset.name, rrset.type) &&
       (name === undefined || rrset.name === ownerOf(name)) &&
       (type === undefined || rrset.type === type)
-    return readZone(request, reply, zones, (zone) => ({
-      domain: zone.domain,
-      rrsets: toRrsets(zone).filter(isWanted),
-    }))
+    return readZone(request, reply, zones, (zone) => ({ domain: zone.domain, rrsets: toRrsets(zone).filter(isWanted) }))
   })
   app.get(path, reads.getRrset, async (request, reply) => {
     const { name, type } = request.params
