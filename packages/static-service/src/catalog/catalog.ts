@@ -2,7 +2,6 @@ import { DatabaseFullError, name, one, type Sql, sql } from '@domains-and-files/
 import { parentOf } from '../files/file-path.ts'
 import { GroupCommit } from '../sqlite/worker-commits.ts'
 import { BackgroundChanges } from './background-changes.ts'
-import { nobody } from './changes/change-entry.ts'
 import {
   type CatalogCommand,
   type CatalogWrites,
@@ -15,7 +14,7 @@ import type { DirectoryMove } from './changes/file-changes.ts'
 import type { CatalogOptions, Removed } from './changes/group.ts'
 import { type CatalogReads, type Totals, totalsStatement } from './reads.ts'
 import { among, selected } from './records.ts'
-import { type FileRow, type VersionRow, versionColumns } from './tables.ts'
+import { type FileRow, nobody, type VersionRow, versionColumns } from './tables.ts'
 
 export interface CatalogStatus {
   isAvailable: boolean

@@ -1,7 +1,7 @@
 import { allowsPath, type Caller } from '@domains-and-files/auth'
 import { type App, type HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
-import type { Actor } from '../catalog/changes/change-entry.ts'
+import type { Actor } from '../catalog/tables.ts'
 import { directoryNotFound, fileNotFound, invalidPath, reservedPath } from '../errors.ts'
 import { decodeUrl, readDirectory, readUrlPath, readWrittenPath } from '../files/file-path.ts'
 

@@ -1,4 +1,4 @@
-import type { ChangeAction } from '../../src/catalog/changes/change-entry.ts'
+import type { ChangeAction } from '../../src/catalog/tables.ts'
 
 /** What was at a path from one change until another. */
 interface Row {

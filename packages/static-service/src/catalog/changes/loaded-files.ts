@@ -1,7 +1,6 @@
 import type { BlobRef } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/file-path.ts'
-import type { BlobReferences, DirectoryCounts, FileRow, StoredFile } from '../tables.ts'
-import type { ChangeCause, ChangeEntry, RowChange } from './change-entry.ts'
+import type { BlobReferences, ChangeCause, ChangeEntry, DirectoryCounts, FileRow, StoredFile } from '../tables.ts'
 
 export interface CatalogCounts {
   /** Bytes of the distinct blobs of files. */
@@ -12,6 +11,13 @@ export interface CatalogCounts {
   lastId: number
   /** Counts every transaction that changed files, slices too. */
   lastChange: number
+}
+
+/** The effect of a command on a row. */
+export interface RowChange<Row> {
+  key: string
+  before: Row | undefined
+  after: Row | undefined
 }
 
 export interface FileChange {

@@ -1,19 +1,10 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { changeNotFound, historyGone, revertConflict } from '../../errors.ts'
 import { selected } from '../records.ts'
-import { type FileRow, fileColumns, type RecordedState, type StoredFile } from '../tables.ts'
-import { type Actor, type ChangeEntry, nobody } from './change-entry.ts'
+import { type Actor, type ChangeEntry, type FileRow, fileColumns, nobody, type RecordedState } from '../tables.ts'
 import { replaceFiles } from './file-changes.ts'
 import type { Group } from './group.ts'
 import { loadFiles } from './stored-rows.ts'
-
-/** A path that the change changed; `before` undefined: it had no file. */
-interface Reverted {
-  path: string
-  /** The state after the change. */
-  after: RecordedState | null
-  before: FileRow | undefined
-}
 
 /**
  * Reverts a change and nothing else; returns the new change. With `overwrite`, also reverts files that were changed
@@ -42,7 +33,8 @@ export async function revert(
 
 const { path: _, ...keptColumns } = fileColumns
 
-async function readReverted(transaction: SqlTransaction, id: number): Promise<Reverted[]> {
+/** The paths that the change changed; `before` undefined: there was no file. */
+async function readReverted(transaction: SqlTransaction, id: number) {
   const known = await transaction.get<{ isUnfinished: number }>(sql`
     select (select count(*) from ${name('unfinished_changes')} where id = ${id}) "isUnfinished"
     from ${name('changes')} where id = ${id}`)
@@ -58,10 +50,12 @@ async function readReverted(transaction: SqlTransaction, id: number): Promise<Re
   return rows.map(({ after, hadFile, ...row }) => {
     const before = row.digest === null ? undefined : row
     if (hadFile === null ? after === null : !before) throw historyGone()
-    return { path: row.path, after: after && JSON.parse(after), before }
+    const state: State = after && JSON.parse(after)
+    return { path: row.path, after: state, before }
   })
 }
 
 // An equal digest is no conflict, so that changes can be reverted one after another.
-const isSame = (row: StoredFile | undefined, state: Pick<RecordedState, 'digest' | 'contentType'> | null | undefined) =>
-  row?.digest === state?.digest && row?.contentType === state?.contentType
+const isSame = (one: State, other: State) => one?.digest === other?.digest && one?.contentType === other?.contentType
+
+type State = Pick<RecordedState, 'digest' | 'contentType'> | null | undefined

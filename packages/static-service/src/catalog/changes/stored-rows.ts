@@ -5,9 +5,8 @@ import { type IndexedFile, searchIndexes } from '../listing/search-index.ts'
 import { among, type Columns, insertInto, jsonRow, orSet, pieces, runTogether, type Writer } from '../records.ts'
 import * as tables from '../tables.ts'
 import { loseFiles } from '../versions.ts'
-import type { ChangeEntry, RowChange } from './change-entry.ts'
 import type { Group } from './group.ts'
-import type { CatalogCounts, FileChange, LoadedFiles } from './loaded-files.ts'
+import type { CatalogCounts, FileChange, LoadedFiles, RowChange } from './loaded-files.ts'
 
 // Loads the rows that commands can change, and writes those that they have changed. No other code writes rows of files.
 
@@ -256,7 +255,7 @@ function stateOf(row: tables.StoredFile | undefined): string | null {
 
 /** Data of an event `files.changed`: the entry of the change, and its directories. */
 export interface FilesChanged {
-  entry: ChangeEntry
+  entry: tables.ChangeEntry
   /** With a trailing slash; the root is empty. At most 100; more are replaced by their ancestors. */
   directories: string[]
   /** Files below these directories were changed, too. */
@@ -266,7 +265,7 @@ export interface FilesChanged {
 const maxDirectories = 100
 
 /** The event of a change in these directories, named as in `FilesChanged`, or below them. */
-export function fileEventOf(entry: ChangeEntry, directories: Iterable<string>, isDeep = false): NewEvent {
+export function fileEventOf(entry: tables.ChangeEntry, directories: Iterable<string>, isDeep = false): NewEvent {
   const named = [...new Set(directories)]
   const { by, requestId } = entry
   const data: FilesChanged =

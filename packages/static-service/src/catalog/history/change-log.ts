@@ -1,7 +1,6 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import type { ChangeAction, ChangeEntry } from '../changes/change-entry.ts'
 import { all, below, belowAny, type Page, type PageQuery, readPage, selected } from '../records.ts'
-import { changedColumns, entryColumns, type RecordedState } from '../tables.ts'
+import { type ChangeAction, type ChangeEntry, changedColumns, entryColumns, type RecordedState } from '../tables.ts'
 
 // What requests did to files, newest first.
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import type { ChangeCause } from '../../../src/catalog/changes/change-entry.ts'
 import { LoadedFiles } from '../../../src/catalog/changes/loaded-files.ts'
-import type { BlobReferences } from '../../../src/catalog/tables.ts'
+import type { BlobReferences, ChangeCause } from '../../../src/catalog/tables.ts'
 import { toFile } from '../../support/catalogs.ts'
 
 const times = { createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z' }
