@@ -70,7 +70,7 @@ export const authMigrations = {
     sql`create table ${name('login_attempts')} (
       attempt text not null,
       key text not null,
-      is_running ${int8} not null, -- Of earlier versions.
+      is_running ${int8} not null,
       at ${int8} not null,
       primary key (attempt, key)
     ) ${strict};

@@ -23,12 +23,15 @@ export interface Attempt {
 }
 
 interface Scope {
-  lockout: string
+  lockout: 'username and network' | 'network' | 'username'
   key: string
   max: number
 }
 
 const table = name('login_attempts')
+
+/** An attempt still running after this time counts as failed: its replica has died. */
+const longestAttemptMs = 60_000
 
 /**
  * Limits failed logins so that guessing is slow, while nobody can lock a user out from another network with a few
@@ -51,8 +54,9 @@ export class LoginLimit {
   }
 
   /**
-   * Makes an attempt if it is allowed now, and counts it as failed from its beginning, so that concurrent ones cannot pass
-   * the limit together. A success resets the count of its username and network. An attempt that throws does not count.
+   * Makes an attempt if it is allowed now, and counts a failure. A success resets the count of its username and network.
+   * An attempt that throws does not count. A running attempt counts as failed, so that concurrent ones cannot pass the
+   * limit together.
    * @returns what `verify` does. @throws {HttpError} 429 for an attempt that is not allowed, and so not made.
    */
   async run(attempt: Attempt, verify: () => Promise<boolean>): Promise<boolean> {
@@ -65,7 +69,7 @@ export class LoginLimit {
       await transaction.get(lockOf('login_attempts'))
       const last = await this.#check(transaction, scopes)
       await transaction.run(sql`delete from ${table} where at <= ${this.#windowStart}`)
-      const rows = scopes.map(({ key }) => sql`(${id}, ${key}, 0, ${now})`)
+      const rows = scopes.map(({ key }) => sql`(${id}, ${key}, 1, ${now})`)
       await transaction.run(sql`insert into ${table} (attempt, key, is_running, at) values ${join(rows)}`)
       return last
     })
@@ -73,7 +77,12 @@ export class LoginLimit {
       await this.#database.run(sql`delete from ${table} where ${ofThis}`)
       throw error
     })
-    if (isRight) await this.#database.run(sql`delete from ${table} where ${ofThis} or key = ${scopes[0]?.key}`)
+    const isOfPair = sql`key = ${scopes[0]?.key} and is_running = 0`
+    await this.#database.run(
+      isRight
+        ? sql`delete from ${table} where ${ofThis} or (${isOfPair})`
+        : sql`update ${table} set is_running = 0 where ${ofThis}`,
+    )
     // An unknown username may be a password typed into the wrong field.
     const { username, isUser, address: client } = attempt
     if (!isRight)
@@ -82,18 +91,23 @@ export class LoginLimit {
   }
 
   /**
-   * Sliding window: after `max` attempts the oldest blocks until it leaves the window.
+   * Sliding window: after `max` attempts the oldest blocks until it leaves the window, or for a second while one is running.
    * @returns the limits that one more failure reaches.
    */
-  async #check(reader: SqlTransaction, scopes: Scope[]): Promise<string[]> {
-    const rows = await reader.all<{ key: string; count: number; age: number }>(
-      sql`select key, count(*) as count, min(at) - ${now} as age
+  async #check(reader: SqlTransaction, scopes: Scope[]): Promise<Scope['lockout'][]> {
+    const isRunning = sql`is_running = 1 and at > ${now} - ${longestAttemptMs}`
+    const rows = await reader.all<{ key: string; count: number; running: number; age: number }>(
+      sql`select key, count(*) as count, min(at) - ${now} as age,
+          count(case when ${isRunning} then 1 end) as running
         from ${table} where key in (${list(scopes.map(({ key }) => key))}) and at > ${this.#windowStart}
         group by key`,
     )
     const counted = scopes.map((scope) => ({ ...scope, ...rows.find(({ key }) => key === scope.key) }))
-    const waits = counted.map(({ max, count = 0, age = 0 }) => (count < max ? 0 : age + this.#limits.windowMs))
-    const secondsToWait = Math.ceil(Math.max(...waits) / 1000)
+    const waits = counted.map(({ max, count = 0, running = 0, age = 0 }) => {
+      if (count < max) return 0
+      return running > 0 ? 1 : Math.ceil((age + this.#limits.windowMs) / 1000)
+    })
+    const secondsToWait = Math.max(...waits)
     if (secondsToWait > 0) throw errors.tooManyLogins(secondsToWait)
     return counted.filter(({ max, count = 0 }) => count === max - 1).map(({ lockout }) => lockout)
   }
@@ -108,10 +122,11 @@ export class LoginLimit {
     const network = clientNetwork(address)
     const kind = isUser ? 'known' : 'unknown'
     const { perPair, perNetwork, perUsername } = this.#limits
-    return [
-      { lockout: 'username and network', max: perPair, key: digestOf(`${kind} pair ${network} ${username}`) },
-      { lockout: 'network', max: perNetwork, key: digestOf(`network ${network}`) },
-      { lockout: 'username', max: perUsername, key: digestOf(`${kind} username ${username}`) },
+    const scopes: [Scope['lockout'], number, string][] = [
+      ['username and network', perPair, `${kind} pair ${network} ${username}`],
+      ['network', perNetwork, `network ${network}`],
+      ['username', perUsername, `${kind} username ${username}`],
     ]
+    return scopes.map(([lockout, max, key]) => ({ lockout, max, key: digestOf(key) }))
   }
 }
