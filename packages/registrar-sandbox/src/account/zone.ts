@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import { ErrorResponse, parameterInvalid } from '../protocol/answer.ts'
 import { type Params, readSubmitted, type Submitted } from '../protocol/parameters.ts'
+import { ErrorResponse, parameterInvalid } from '../protocol/responses.ts'
 import { type Domain, type EmailType, emailTypes, type Host } from './domain.ts'
 
 const maxRecords = 150

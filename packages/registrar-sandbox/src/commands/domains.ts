@@ -1,11 +1,10 @@
 import type { Account } from '../account/account.ts'
 import { type Domain, serversOf, usesOurDns } from '../account/domain.ts'
 import { replaceZone } from '../account/zone.ts'
-import * as errors from '../protocol/answer.ts'
-import { type Attributes, type Element, element, leaves } from '../protocol/answer.ts'
 import { isOfType, readListQuery, sortDomains } from '../protocol/list-query.ts'
 import type { Params } from '../protocol/parameters.ts'
-import * as results from '../protocol/results.ts'
+import * as responses from '../protocol/responses.ts'
+import { type Attributes, type Element, element, leaves } from '../protocol/responses.ts'
 
 const yearlyPrice = 12.98
 const roles = ['Registrant', 'Tech', 'Admin', 'AuxBilling']
@@ -22,14 +21,14 @@ export interface Context {
 type Commands = Record<string, (params: Params, context: Context) => Element[]>
 
 /** The domain named by DomainName; throws the refusal for a domain that is not in this account. */
-function findNamed({ account }: Context, params: Params, unknown: () => Error = errors.domainNotFound): Domain {
-  const name = params.require('DomainName', errors.domainMissing)
+function findNamed({ account }: Context, params: Params, unknown: () => Error = responses.domainNotFound): Domain {
+  const name = params.require('DomainName', responses.domainMissing)
   const domain = account.find(name)
   if (!domain) throw unknown()
   return domain
 }
 
-const { unknownZone } = results
+const { unknownZone } = responses
 
 export const commands: Commands = {
   // Without FreeDNS domains, which are not registered in this account.
@@ -41,7 +40,7 @@ export const commands: Commands = {
       .map((domain) => describeListed(domain, now()))
       .filter((each) => isOfType(each, listType, now()))
     const shown = sortDomains(found, sortBy).slice((page - 1) * size, page * size)
-    return results.listResult(shown, { total: found.length, page, size })
+    return responses.listResult(shown, { total: found.length, page, size })
   },
 
   // A few suffixes.
@@ -52,7 +51,7 @@ export const commands: Commands = {
   },
 
   'domains.getInfo'(params, context) {
-    const domain = findNamed(context, params, results.unknownInfo)
+    const domain = findNamed(context, params, responses.unknownInfo)
     const isForeign = domain.dns === 'free'
     const attributes = {
       Status: isForeign ? undefined : readStatus(domain, context.now()),
@@ -63,13 +62,13 @@ export const commands: Commands = {
       IsPremium: domain.isPremium,
     }
     const dates = {
-      CreatedDate: results.writeDay(domain.created),
-      ...(isForeign ? {} : { ExpiredDate: results.writeDay(domain.expires) }),
+      CreatedDate: responses.writeDay(domain.created),
+      ...(isForeign ? {} : { ExpiredDate: responses.writeDay(domain.expires) }),
     }
-    return results.infoResult(attributes, dates, [
+    return responses.infoResult(attributes, dates, [
       describePrivacy(domain),
-      results.premiumDns,
-      element('DnsDetails', describeDns(domain), serversOf(domain).map(results.nameserver)),
+      responses.premiumDns,
+      element('DnsDetails', describeDns(domain), serversOf(domain).map(responses.nameserver)),
       describeRights(domain),
     ])
   },
@@ -99,9 +98,9 @@ export const commands: Commands = {
   // Adds years to the expiry and charges nothing.
   'domains.renew'(params, context) {
     const domain = findNamed(context, params)
-    const years = Number(params.require('Years', errors.domainMissing))
+    const years = Number(params.require('Years', responses.domainMissing))
     if (!Number.isInteger(years) || years < 1 || years > 10)
-      throw errors.parameterInvalid('Years', 'not a number from 1 to 10')
+      throw responses.parameterInvalid('Years', 'not a number from 1 to 10')
     const [year = '', ...rest] = domain.expires.split('-')
     domain.expires = [String(Number(year) + years).padStart(4, '0'), ...rest].join('-')
     const attributes = {
@@ -112,7 +111,7 @@ export const commands: Commands = {
       TransactionID: firstOrder + 2 * domain.id,
       ChargedAmount: (years * yearlyPrice).toFixed(4),
     }
-    const details = { ExpiredDate: `${results.writeDay(domain.expires)} 12:00:00 AM`, NumYears: 0 }
+    const details = { ExpiredDate: `${responses.writeDay(domain.expires)} 12:00:00 AM`, NumYears: 0 }
     const content = [element('DomainDetails', {}, leaves(details))]
     return [element('DomainRenewResult', attributes, content)]
   },
@@ -122,16 +121,16 @@ export const commands: Commands = {
     if (domain.whenElsewhere === 'error') checkManaged(domain)
     const { name: Domain, emailType: EmailType, hosts } = domain
     const attributes = { Domain, EmailType, IsUsingOurDNS: usesOurDns(domain) }
-    return results.hostsResult(attributes, hosts)
+    return responses.hostsResult(attributes, hosts)
   },
 
   'domains.dns.setHosts'(params, { account, keepsMxPref }) {
     const domain = findZone(account, params, unknownZone.setHosts)
     if (domain.isLocked || !(domain.rights === 'all' || domain.rights.includes('hosts')))
-      throw errors.domainNotEditable()
+      throw responses.domainNotEditable()
     checkManaged(domain)
     Object.assign(domain, replaceZone(domain, params, { nextId: () => account.nextHostId(), keepsMxPref }))
-    return results.setHostsResult(domain.name)
+    return responses.setHostsResult(domain.name)
   },
 
   // The registrar's getList does not find FreeDNS domains.
@@ -139,14 +138,14 @@ export const commands: Commands = {
     const domain = findZone(account, params, unknownZone.getList)
     if (domain.dns === 'free') throw unknownZone.getList(domain.name)
     const flags = { IsUsingOurDNS: usesOurDns(domain), IsPremiumDNS: domain.dns === 'premium' }
-    return results.nameserversResult({ Domain: domain.name, ...flags }, serversOf(domain))
+    return responses.nameserversResult({ Domain: domain.name, ...flags }, serversOf(domain))
   },
 }
 
 // A wrong split into SLD and TLD finds nothing; only FreeDNS zones have dots in the SLD.
 function findZone(account: Account, params: Params, unknown: (name: string) => Error): Domain {
-  const sld = params.require('SLD', errors.domainMissing).toLowerCase()
-  const tld = params.require('TLD', errors.domainMissing).toLowerCase()
+  const sld = params.require('SLD', responses.domainMissing).toLowerCase()
+  const tld = params.require('TLD', responses.domainMissing).toLowerCase()
   const domain = account.find(`${sld}.${tld}`)
   const isSplitRight = domain?.dns === 'free' || !sld.includes('.')
   if (domain && isSplitRight) return domain
@@ -156,7 +155,7 @@ function findZone(account: Account, params: Params, unknown: (name: string) => E
 function checkManaged(domain: Domain): void {
   if (usesOurDns(domain)) return
   const words = 'This domain does not use our DNS servers, so the command is not possible'
-  throw new errors.ErrorResponse('2030288', words)
+  throw new responses.ErrorResponse('2030288', words)
 }
 
 function readStatus(domain: Domain, now: number): string {
@@ -169,7 +168,7 @@ function describePrivacy(domain: Domain): Element {
     return element('Whoisguard', { Enabled: 'NotAlloted' }, leaves({ ID: 0 }))
   }
   return element('Whoisguard', { Enabled: domain.whoisGuard === 'ENABLED' ? 'True' : 'False' }, [
-    ...leaves({ ID: domain.id + 500_000, ExpiredDate: results.writeDay(domain.expires) }),
+    ...leaves({ ID: domain.id + 500_000, ExpiredDate: responses.writeDay(domain.expires) }),
     element('EmailDetails', {
       WhoisGuardEmail: `contact-${domain.id}@privacy.example`,
       ForwardedTo: `${domain.owner}@mail.example`,

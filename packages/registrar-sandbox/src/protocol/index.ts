@@ -1,5 +1,3 @@
-export * as errors from './answer.ts'
-export { type Element, type Envelope, element, renderAnswer } from './answer.ts'
 export * from './list-query.ts'
 export * from './parameters.ts'
-export * as results from './results.ts'
+export * as responses from './responses.ts'

@@ -1,6 +1,5 @@
-import { ErrorResponse } from './answer.ts'
 import type { Params } from './parameters.ts'
-import { compare, type Listed, listResult } from './results.ts'
+import { compare, ErrorResponse, type Listed, listResult } from './responses.ts'
 
 export const listTypes = ['ALL', 'EXPIRING', 'EXPIRED'] as const
 const sortColumns = ['NAME', 'EXPIREDATE', 'CREATEDATE'] as const

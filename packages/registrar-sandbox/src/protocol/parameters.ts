@@ -1,4 +1,4 @@
-import * as errors from './answer.ts'
+import * as responses from './responses.ts'
 
 const secret = 'apikey'
 
@@ -21,7 +21,7 @@ export class Params {
     return this.#values.has(name.toLowerCase())
   }
 
-  require(name: string, complaint: (name: string) => Error = errors.parameterMissing): string {
+  require(name: string, complaint: (name: string) => Error = responses.parameterMissing): string {
     const value = this.get(name)
     if (value === undefined) throw complaint(name)
     return value
@@ -84,6 +84,6 @@ export function readSubmitted(params: Params): Submitted[] {
 
 function readName(params: Params, number: number): string {
   const parameter = `HostName${number}`
-  if (!params.has(parameter)) throw errors.parameterMissing(parameter)
+  if (!params.has(parameter)) throw responses.parameterMissing(parameter)
   return (params.get(parameter) ?? '@').toLowerCase()
 }

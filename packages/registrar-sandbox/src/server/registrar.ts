@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Account, AccountOptions } from '../account/account.ts'
 import type { Domain, DomainSketch, HostSketch } from '../account/domain.ts'
 import { commands } from '../commands/domains.ts'
-import * as errors from '../protocol/answer.ts'
 import { type Params, readSubmitted } from '../protocol/parameters.ts'
-import { sortHosts } from '../protocol/results.ts'
+import * as responses from '../protocol/responses.ts'
+import { sortHosts } from '../protocol/responses.ts'
 import { type Breakage, Fault, type FaultInput, send, sendXml, takeFaults } from './faults.ts'
 import { RateLimit } from './rate-limit.ts'
 
@@ -41,7 +41,7 @@ const allowedIp = '127.0.0.1'
 /** The commands as the registrar spells them, by their lower-cased names. */
 const names = new Map(Object.keys(commands).map((name) => [`namecheap.${name}`.toLowerCase(), name]))
 
-type Answer = errors.Element[] | errors.ErrorResponse
+type Answer = responses.Element[] | responses.ErrorResponse
 
 const defaults = { rate: '20/minute,700/hour,8000/day', keepsMxPref: false, delayMs: 0, now: Date.now }
 
@@ -131,7 +131,7 @@ export class Registrar {
     const answer = this.#answer(params, broken)
     await this.#account.save()
     if (slow?.when === 'after') await this.#wait(slow.ms)
-    call.outcome = answer instanceof errors.ErrorResponse ? `error ${answer.number}` : 'ok'
+    call.outcome = answer instanceof responses.ErrorResponse ? `error ${answer.number}` : 'ok'
     const shown = broken?.kind === 'wrong_command' ? params.withCommand(broken.answer) : params
     sendXml(reply, render(shown, answer), broken)
     return call
@@ -147,10 +147,10 @@ export class Registrar {
     try {
       authenticate(params, this.#options)
       const command = commands[names.get(params.command) ?? '']
-      if (!command) throw new errors.ErrorResponse('1011104', 'Parameter Command is invalid')
+      if (!command) throw new responses.ErrorResponse('1011104', 'Parameter Command is invalid')
       return command(params, { ...this.#options, account })
     } catch (error) {
-      if (error instanceof errors.ErrorResponse) return error
+      if (error instanceof responses.ErrorResponse) return error
       throw error
     }
   }
@@ -167,7 +167,7 @@ export class Registrar {
     if (fault?.kind === 'wrong_command') return this.#execute(params.withCommand(fault.answer))
     if (fault?.kind !== 'error') return answer
     const skeleton = fault.skeleton && Array.isArray(answer) ? answer : []
-    return new errors.ErrorResponse(fault.number, fault.message, { skeleton })
+    return new responses.ErrorResponse(fault.number, fault.message, { skeleton })
   }
 
   /** A copy, if a fault keeps the command from having an effect, or shows an outdated zone. */
@@ -203,27 +203,27 @@ const effectless = ['reset', 'late', 'ignored']
 function refusalOf(
   params: Params,
   { address, named }: Extract<Breakage, { kind: 'refused_row' }>,
-): errors.ErrorResponse | undefined {
+): responses.ErrorResponse | undefined {
   const row = readSubmitted(params).find((each) => each.address === address)
   if (!row) return undefined
   return named
-    ? errors.parameterInvalid(`Address${row.number}`, 'not accepted')
-    : errors.parameterInvalid('Address', 'a record is not accepted')
+    ? responses.parameterInvalid(`Address${row.number}`, 'not accepted')
+    : responses.parameterInvalid('Address', 'a record is not accepted')
 }
 
 function render({ command: requested }: Params, answer: Answer): string {
   const name = names.get(requested)
-  return errors.renderAnswer({ command: name && `namecheap.${name}`, requested, server: 'SANDBOX01' }, answer)
+  return responses.renderAnswer({ command: name && `namecheap.${name}`, requested, server: 'SANDBOX01' }, answer)
 }
 
 function authenticate(params: Params, { apiUser, apiKey }: RegistrarOptions): void {
-  const { accessRefused, keyRefused } = errors
+  const { accessRefused, keyRefused } = responses
   const missing = (number: string) => (name: string) => accessRefused(number, `Parameter ${name} is missing`)
   const isUser = (name: string) => name.toLowerCase() === apiUser.toLowerCase()
   const user = params.require('ApiUser', missing('1010101'))
   const key = params.require('ApiKey', keyRefused)
   const name = params.require('UserName', missing('1010103'))
-  params.require('Command', errors.commandMissing)
+  params.require('Command', responses.commandMissing)
   const ip = params.require('ClientIp', missing('1010105'))
   if (!isIPv4(ip)) throw accessRefused('1011105', 'Parameter ClientIp is not an IPv4')
   if (!isUser(user) || key !== apiKey) throw keyRefused()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { isOfType, type ListQuery, sortDomains } from '../../src/protocol/list-query.ts'
-import type { Listed } from '../../src/protocol/results.ts'
+import type { Listed } from '../../src/protocol/responses.ts'
 
 const entry = (name: string, fields: Partial<Listed> = {}): Listed => ({
   name,

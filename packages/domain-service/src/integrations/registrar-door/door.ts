@@ -1,15 +1,6 @@
 import { allowsDomain } from '@domains-and-files/auth'
 import { type App, delay, HttpError, requestProblem, takeBodies } from '@domains-and-files/http'
-import {
-  type Element,
-  type Envelope,
-  element,
-  errors,
-  Params,
-  readListQuery,
-  renderAnswer,
-  results,
-} from '@domains-and-files/registrar-sandbox/protocol'
+import { Params, readListQuery, responses } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { readDomain } from '../../dns/domain-name.ts'
 import { domainNotFound, registrarBusy } from '../../errors.ts'
@@ -33,10 +24,11 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
   const commands = commandsOf(parts.registrar)
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     const params = paramsOf(request)
-    request.principal = await parts.auth.apiTokens.verify(params.require('ApiKey', errors.keyRefused), request.ip)
-    params.require('Command', errors.commandMissing)
+    request.principal = await parts.auth.apiTokens.verify(params.require('ApiKey', responses.keyRefused), request.ip)
+    params.require('Command', responses.commandMissing)
     const command = commands.get(params.command)
-    if (!command) throw new errors.ErrorResponse('1019102', 'This command is not available here, so nothing was sent')
+    if (!command)
+      throw new responses.ErrorResponse('1019102', 'This command is not available here, so nothing was sent')
     const { raw } = reply
     const isAwaited = () => !raw.writableEnded && !raw.destroyed
     const context = { ...parts, ...contextOf(request, parts), isAwaited }
@@ -44,13 +36,13 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
     running.catch(() => undefined) // After the time limit nobody waits for it.
     const result = await Promise.race([running, delay(parts.clock, maxWaitMs)])
     if (!result) throw registrarBusy(retryAfterSeconds)
-    return sendXml(reply, renderAnswer(envelopeOf(params), result))
+    return sendXml(reply, responses.renderAnswer(envelopeOf(params), result))
   }
-  const envelopeOf = ({ command: requested }: Params): Envelope => {
+  const envelopeOf = ({ command: requested }: Params): responses.Envelope => {
     return { command: commands.get(requested)?.name, requested, server: 'domain-service' }
   }
   const errorHandler = (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
-    const refusal = error instanceof errors.ErrorResponse ? error : requestProblem(error, reply)
+    const refusal = error instanceof responses.ErrorResponse ? error : requestProblem(error, reply)
     if (refusal instanceof HttpError && isTransient(refusal)) {
       reply.headers({ 'retry-after': String(retryAfterSeconds), ...refusal.headers })
       return reply.code(405).type('text/plain; charset=utf-8').send('Too many requests')
@@ -58,7 +50,7 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
     reply.problemCode ??= 'registrar_protocol'
     const params = paramsOf(request)
     const answer = refusal instanceof HttpError ? toRefusal(refusal, params, commands.get(params.command)) : refusal
-    return sendXml(reply, renderAnswer(envelopeOf(params), answer))
+    return sendXml(reply, responses.renderAnswer(envelopeOf(params), answer))
   }
   await app.register(async (scope: App) => {
     takeBodies(scope, '*', (body) => parseForm(body.toString()))
@@ -93,10 +85,10 @@ const isTransient = ({ status, code }: HttpError) =>
 
 /** The registrar's refusal for a problem. */
 function toRefusal({ status, code, message }: HttpError, { domain = '' }: Params, command: Command | undefined) {
-  if (status === 401) return errors.keyRefused()
+  if (status === 401) return responses.keyRefused()
   if (code === 'domain_not_found' && command?.unknown) return command.unknown(domain)
   const number = numbers.get(code) ?? (status < 500 ? '2011288' : '3050900')
-  return new errors.ErrorResponse(number, message)
+  return new responses.ErrorResponse(number, message)
 }
 
 const numbers = new Map([
@@ -111,18 +103,18 @@ interface Command {
   /** As the registrar spells it. */
   name: string
   /** @throws {ErrorResponse | HttpError} */
-  run: (params: Params, context: DoorContext) => Promise<Element[]>
+  run: (params: Params, context: DoorContext) => Promise<responses.Element[]>
   /** The refusal for a domain that is not in the account, or hidden from the caller. */
-  unknown?: (domain: string) => errors.ErrorResponse
+  unknown?: (domain: string) => responses.ErrorResponse
 }
 
 /** The commands by their names in lower case. */
 function commandsOf(registrar: RegistrarClient) {
-  const { getList, getHosts, setHosts } = results.unknownZone
+  const { getList, getHosts, setHosts } = responses.unknownZone
   const tlds = new ResponseCache<RegistrarElement>(registrar.cacheOptions(dayMs))
   const commands: Command[] = [
     { name: 'namecheap.domains.getList', run: listDomains },
-    { name: 'namecheap.domains.getInfo', run: getInfo, unknown: results.unknownInfo },
+    { name: 'namecheap.domains.getInfo', run: getInfo, unknown: responses.unknownInfo },
     {
       name: 'namecheap.domains.getTldList',
       run: async () => [toElement((await tlds.read('', () => registrar.tlds())).value)],
@@ -140,11 +132,11 @@ async function listDomains(params: Params, { caller, domains }: DoorContext) {
   const found = await domains.select(query, { isVisible, wantsFresh: false })
   const { page, pageSize: size } = query
   const listed = found.domains.map((entry) => ({ ...entry, user: caller.username }))
-  return results.listResult(listed, { total: found.total, page, size })
+  return responses.listResult(listed, { total: found.total, page, size })
 }
 
 async function getInfo(params: Params, { caller, infos, registrar }: DoorContext) {
-  const name = params.require('DomainName', errors.domainMissing)
+  const name = params.require('DomainName', responses.domainMissing)
   const domain = readDomain(name)
   if (typeof domain === 'string' || !allowsDomain(caller, domain.name)) throw domainNotFound(name)
   const { value } = await infos.read(domain.name, () => registrar.info(domain))
@@ -154,11 +146,11 @@ async function getInfo(params: Params, { caller, infos, registrar }: DoorContext
 }
 
 /** An element of the registrar without the attributes and children of these names. */
-function toElement({ name, attributes, children, text }: RegistrarElement, hidden: string[] = []): Element {
+function toElement({ name, attributes, children, text }: RegistrarElement, hidden: string[] = []): responses.Element {
   const shown = Object.entries(attributes).filter(([key]) => !hidden.includes(key))
   const content = children.filter((child) => !hidden.includes(child.name))
   const inner = content.length > 0 ? content.map((child) => toElement(child, hidden)) : text
-  return element(name, Object.fromEntries(shown), inner)
+  return responses.element(name, Object.fromEntries(shown), inner)
 }
 
 async function getNameservers(params: Params, { caller, nameservers, registrar }: DoorContext) {
@@ -166,5 +158,5 @@ async function getNameservers(params: Params, { caller, nameservers, registrar }
   const { value } = await nameservers.read(domain.name, () => registrar.nameservers(domain))
   const attributes = { Domain: domain.name, IsUsingOurDNS: value.uses_registrar_dns, IsPremiumDNS: false }
   const names = value.nameservers.map(({ name }) => name)
-  return results.nameserversResult(attributes, names)
+  return responses.nameserversResult(attributes, names)
 }

@@ -7,13 +7,7 @@ import {
   requireRrsetWrites,
 } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
-import {
-  errors,
-  type Params,
-  readSubmitted,
-  results,
-  type Submitted,
-} from '@domains-and-files/registrar-sandbox/protocol'
+import { type Params, readSubmitted, responses, type Submitted } from '@domains-and-files/registrar-sandbox/protocol'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { defaultMxPref, defaultTtl, keyOf, parseRow, type Row } from '../../dns/record.ts'
@@ -43,7 +37,7 @@ export async function readHosts(params: Params, { caller, zones, givenZones }: D
   const spellings = spellingsOf(submitted)
   const hosts = ownRows(zone, caller).map((row) => describeRow(row, spellings))
   const attributes = { Domain: domain.name, EmailType: zone.emailType, IsUsingOurDNS: zone.usesRegistrarDns }
-  return results.hostsResult(attributes, hosts)
+  return responses.hostsResult(attributes, hosts)
 }
 
 // Shows an unfinished write: a client such as lego that was told to retry removes its record only if it sees the record.
@@ -101,7 +95,7 @@ const maxWaitMs = 600_000
 export async function writeHosts(params: Params, context: DoorContext) {
   const { caller, writer, givenZones, isAwaited } = context
   const domain = zoneOf(params, caller)
-  if (!hasRole(caller, 'editor')) throw errors.domainNotEditable()
+  if (!hasRole(caller, 'editor')) throw responses.domainNotEditable()
   if (caller.writes === 'propose') throw onlyProposes()
   const rows = readSubmitted(params)
   const submitted: ClientZone = {
@@ -120,10 +114,10 @@ export async function writeHosts(params: Params, context: DoorContext) {
   } catch (error) {
     // After other errors the change may still be made: the zone stays, so that a repeat of the list finds out.
     const isRefused = error instanceof HttpError && error.status < 500
-    if (isRefused || error instanceof errors.ErrorResponse) await givenZones.giveBack(id, used)
+    if (isRefused || error instanceof responses.ErrorResponse) await givenZones.giveBack(id, used)
     throw error
   }
-  return results.setHostsResult(domain.name)
+  return responses.setHostsResult(domain.name)
 }
 
 async function compareWithGiven(
@@ -143,7 +137,10 @@ async function compareWithGiven(
 }
 
 const getHostsFirst = (reason: string) =>
-  new errors.ErrorResponse('2016166', `${reason}: call domains.dns.getHosts first, so that records of others are kept`)
+  new responses.ErrorResponse(
+    '2016166',
+    `${reason}: call domains.dns.getHosts first, so that records of others are kept`,
+  )
 
 function readRecord({ number, name, type, address, ttl, mxPref }: Submitted, domain: Domain) {
   const bare = name.replace(/(?<=.)\.$/, '')
@@ -159,7 +156,7 @@ function readRecord({ number, name, type, address, ttl, mxPref }: Submitted, dom
 }
 
 function readNumber(parameter: string, text: string): number {
-  if (!/^[0-9]{1,9}$/.test(text)) throw errors.parameterInvalid(parameter, 'not a number')
+  if (!/^[0-9]{1,9}$/.test(text)) throw responses.parameterInvalid(parameter, 'not a number')
   return Number(text)
 }
 
@@ -169,7 +166,7 @@ function throwNamed(error: unknown, numbers: number[]): never {
   if (!fault) throw error
   const [, index, field = ''] = /^\/present\/(\d+)\/(\w+)$/.exec(fault.path) ?? []
   const parameter = index ? `${parameters[field]}${numbers[Number(index)]}` : 'EmailType'
-  throw errors.parameterInvalid(parameter, fault.message)
+  throw responses.parameterInvalid(parameter, fault.message)
 }
 
 const parameters: Record<string, string> = {
@@ -185,8 +182,8 @@ const parameters: Record<string, string> = {
  * @throws 404 `domain_not_found`
  */
 export function zoneOf(params: Params, caller: Caller): Domain {
-  const sld = params.require('SLD', errors.domainMissing).toLowerCase()
-  const tld = params.require('TLD', errors.domainMissing).toLowerCase()
+  const sld = params.require('SLD', responses.domainMissing).toLowerCase()
+  const tld = params.require('TLD', responses.domainMissing).toLowerCase()
   const domain = readDomain(`${sld}.${tld}`)
   if (typeof domain === 'object' && !sld.includes('.') && allowsDomain(caller, domain.name)) return domain
   throw domainNotFound(`${sld}.${tld}`)
