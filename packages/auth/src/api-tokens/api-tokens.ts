@@ -99,7 +99,7 @@ export class ApiTokens {
    * `address` outside its networks a token is like an unknown one.
    * @throws {HttpError} 401
    */
-  async verify(text: string, address: string): Promise<Caller> {
+  async identify(text: string, address: string): Promise<Caller> {
     if (prefixOf(text) !== this.#options.prefix) throw errors.tokenInvalid()
     const digest = digestOf(text)
     const stored = await this.#find(sql`lookup = ${lookupOf(digest)}`)
@@ -108,6 +108,13 @@ export class ApiTokens {
     const caller = await this.#callerOf(stored)
     if (!caller || (networks && !isInNetworks(address, networks))) throw errors.tokenInvalid()
     if (!hasExpired(caller, this.#options.now())) this.#touch(stored.token)
+    return caller
+  }
+
+  /** The caller that a token identifies: see `identify`. @throws {HttpError} 401, also if it has expired */
+  async verify(text: string, address: string): Promise<Caller> {
+    const caller = await this.identify(text, address)
+    if (hasExpired(caller, this.#options.now())) throw errors.tokenExpired()
     return caller
   }
 

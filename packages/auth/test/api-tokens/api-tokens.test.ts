@@ -241,7 +241,8 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
 
     expect((await tokens.list())[0]?.expires_at).toBe(token.expires_at)
     clock.ms += 60_000
-    expect(await tokens.verify(text, address)).toMatchObject({ expiresAt: new Date(token.expires_at ?? '') })
+    await expect(tokens.verify(text, address)).rejects.toMatchObject({ code: 'token_expired' })
+    expect(await tokens.identify(text, address)).toMatchObject({ expiresAt: new Date(token.expires_at ?? '') })
     expect(await tokens.findCaller(token.id)).toBeUndefined()
   })
 

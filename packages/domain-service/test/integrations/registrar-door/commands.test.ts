@@ -202,6 +202,13 @@ test.each([['wrong'], ['ds_wrong'], ['']])('the key %j is refused, in HTTP 200',
   expect(answer.all('CommandResponse')).toEqual([])
 })
 
+test('a key that has expired is refused', async () => {
+  await using service = await start({ domains })
+  const door = await openDoor(service, { role: 'editor', expires_in: 1 })
+
+  await expect.poll(async () => (await door.getHosts()).numbers).toEqual(['1011102'])
+})
+
 test('the key is in no log line and in no metric', async () => {
   await using service = await start({ domains })
   const door = await openDoor(service)
