@@ -1,5 +1,6 @@
 import { name, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { among } from '../records.ts'
+import { searchIndexes } from './search-index.ts'
 
 /** Maximum nodes of a response. */
 const maxNodes = 10_000
@@ -31,6 +32,8 @@ export const readTree = (
   database.snapshot(async (transaction) => {
     const [root] = await readDirectories(transaction, sql`path = ${prefix}`)
     if (!root) return undefined
+    // PostgreSQL would sort a large directory to find the first files of it.
+    await searchIndexes[transaction.dialect].plan?.(transaction, 'order')
     let left = maxNodes - 1
     for (let [level, at] = [[root], 0]; at < depth && level.length > 0; at += 1) {
       const limit = left
