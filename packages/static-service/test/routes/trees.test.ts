@@ -642,6 +642,13 @@ describe('PUT /api/trees/{prefix}', () => {
         'tree_too_large',
       ],
       [
+        'a manifest of too many bytes',
+        async () => Buffer.concat([Buffer.from('{"files":{'), Buffer.alloc(33_554_432, ' ')]),
+        413,
+        'tree_too_large',
+        '33554432 bytes of JSON',
+      ],
+      [
         'a manifest with ..',
         async () => Buffer.from(`{"files":{"../a":{"sha256":"${'0'.repeat(64)}"}}}`),
         400,

@@ -187,9 +187,15 @@ async function readSource(
   return { from, change: at === undefined ? at : await catalog.reads.changeAt(at) }
 }
 
+// Twenty thousand paths of usual length many times over; it counts as memory of request bodies.
+const maxManifestBytes = 33_554_432
+
 async function readJson(request: FastifyRequest, chunks: AsyncIterable<Buffer>): Promise<unknown> {
   const read: Buffer[] = []
+  let bytes = 0
   for await (const chunk of chunks) {
+    bytes += chunk.length
+    if (bytes > maxManifestBytes) throw errors.treeTooLarge(`${maxManifestBytes} bytes of JSON`)
     request.server.requestBodies.hold(request.raw, chunk.length + chunkOverhead)
     read.push(chunk)
   }
