@@ -352,6 +352,33 @@ async function recordUntilRefused(service: Service) {
   }
 }
 
+test('a compressed form drops no history to make room for itself', async () => {
+  using disk = mountSmallDisk(24)
+  expect(disk === undefined || disk.folder !== '').toBe(true)
+  if (!disk) return
+  const filler = join(disk.folder, 'filler')
+  const store = await FolderBlobStore.open(join(disk.folder, 'data'), {
+    isReferenced: async () => true,
+    onError: () => undefined,
+    dropPast: async () => {
+      rmSync(filler)
+      return 1
+    },
+  })
+  await using _ = { [Symbol.asyncDispose]: () => store.close() }
+  await using draft = store.draft()
+  await draft.write(Buffer.from('text'))
+  await draft.seal()
+  const { digest } = await draft.keep()
+  const { bavail, bsize } = statfsSync(disk.folder)
+  writeFileSync(filler, Buffer.alloc(bavail * bsize - megabyte))
+
+  const form = store.putForm(digest, 'gzip', Buffer.from('form'))
+
+  await expect(form).rejects.toMatchObject({ status: 507 })
+  expect([existsSync(filler), await store.forms(digest)]).toEqual([true, []])
+})
+
 test('a content is stored while the history that makes room for it gives up the same content', async () => {
   using disk = mountSmallDisk(24)
   expect(disk === undefined || disk.folder !== '').toBe(true)

@@ -71,6 +71,13 @@ export class DiskSpace {
     if (!(await made)) throw insufficientStorage()
   }
 
+  /** @throws if there is no room; drops no history. */
+  demandWithoutDrop(): void {
+    if (this.#shortBy(0) === 0) return
+    void this.#truncating.run()
+    throw insufficientStorage()
+  }
+
   /** Call after removals. Their pages are given back with those of the write-ahead logs, at once if space is short. */
   reclaim(): void {
     if (this.#shortBy(this.#reserve) === 0) return

@@ -105,10 +105,10 @@ export class FolderBlobStore implements BlobStore {
     return this.small.read(digest, 'identity')
   }
 
-  async putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
-    await this.#space.demand() // Not inside `run`: see `#store`.
-    await this.#leases.run(digest, async () => {
+  putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
+    return this.#leases.run(digest, async () => {
       if ((await this.formSize(digest, 'identity')) === undefined) return
+      this.#space.demandWithoutDrop()
       if (bytes.length <= maxSmallBytes) await this.small.store(digest, coding, bytes)
       else await this.#large.writeForm(digest, coding, { bytes, tmpFile: this.#newTmpFile() })
     })

@@ -210,6 +210,11 @@ function limit<Agent extends http.Agent>(agent: Agent, timeoutMs: number): Agent
     const silence = new Error(`the object store made no progress for ${timeoutMs} ms`)
     return socket?.on('timeout', () => socket.destroy(Object.assign(silence, { name: 'TimeoutError' })))
   }
+  const reuse = agent.reuseSocket.bind(agent)
+  agent.reuseSocket = (stream, request) => {
+    reuse(stream, request)
+    request.setTimeout(timeoutMs) // The store may have announced a shorter one for idle connections.
+  }
   return agent
 }
 
@@ -217,13 +222,14 @@ function limit<Agent extends http.Agent>(agent: Agent, timeoutMs: number): Agent
 const isMissing = (error: unknown) =>
   statusOf(error) === 404 && !(error instanceof Error && error.name === 'NoSuchBucket')
 
-// Whether an immediate retry may succeed: after lost connections, overload, and bytes damaged in transit. Not after a
+// Whether an immediate retry may succeed: after lost connections, overload, and bytes damaged in transit; after 403, which
+// has no code if a HEAD was signed by another clock than the store's: the SDK follows that from then on. Not after a
 // timeout: the client waited long enough.
 function isTransient(error: unknown): boolean {
   const status = statusOf(error)
   if (status === undefined) return !(error instanceof HttpError) && !isOver(error)
   if (status === 507) return false
-  return status >= 500 || status === 429 || status === 408 || (isNamed(error) && retryable.test(error.name))
+  return status >= 500 || [403, 408, 429].includes(status) || (isNamed(error) && retryable.test(error.name))
 }
 
 // The error that a client gets for a failed call.
@@ -234,9 +240,7 @@ function storageError(error: unknown): unknown {
   return isFull ? insufficientStorage(error) : contentsUnavailable(error)
 }
 
-// After RequestTimeTooSkewed the SDK follows the clock of the store.
-const retryable =
-  /^(?:RequestTimeout|RequestTimeTooSkewed|SlowDown|BadDigest|XAmzContentSHA256Mismatch|OperationAborted)$/
+const retryable = /^(?:RequestTimeout|SlowDown|BadDigest|XAmzContentSHA256Mismatch|OperationAborted)$/
 
 const isNamed = (error: unknown): error is Error => error instanceof Error
 

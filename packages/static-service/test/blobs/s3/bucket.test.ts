@@ -56,6 +56,39 @@ test.each([1, -1])('a store whose clock is %i hours ahead of ours takes and give
   expect((await blob?.read(0, large.length))?.equals(large)).toBe(true)
 })
 
+test('a store whose clock begins to differ, or no longer does, is asked about objects', async () => {
+  await using s3 = await startOwn()
+  const bucket = await openBucket(s3.env)
+  await bucket.put('files/x', large, hash('sha256', large))
+  const sizes: unknown[] = []
+
+  for (const hours of [1, 0, -1, 0]) {
+    s3.clockAheadMs = hours * 3_600_000
+    sizes.push((await bucket.head('files/x'))?.size)
+  }
+
+  expect(sizes).toEqual(Array(4).fill(large.length))
+})
+
+async function openBucket(variables: Record<string, string>) {
+  const settings = s3Config(readEnv(z.object(s3Settings), variables), variables)
+  if (!settings) throw new Error('the S3 server of the tests has no bucket')
+  const bucket = await Bucket.open(settings)
+  onTestFinished(() => bucket.close())
+  return bucket
+}
+
+test('a store that closes idle connections soon has the whole time limit on connections that are used again', async () => {
+  await using s3 = await startOwn()
+  s3.keepAliveSeconds = 2
+  const bucket = await openBucket(s3.env)
+  const put = () => bucket.put('files/x', large, hash('sha256', large))
+  await put()
+  s3.fault = () => ({ kind: 'slow', ms: 1500 })
+
+  await expect(put()).resolves.toBeDefined()
+})
+
 test('credentials that are replaced in their files are used by the next call', async () => {
   await using s3 = await startOwn()
   const folder = mkdtempSync(join(tmpdir(), 's3-credentials-'))
@@ -67,11 +100,7 @@ test('credentials that are replaced in their files are used by the next call', a
   }
   writeFileSync(files.AWS_ACCESS_KEY_ID_FILE, id)
   writeFileSync(files.AWS_SECRET_ACCESS_KEY_FILE, secret)
-  const variables = { ...env, ...files }
-  const settings = s3Config(readEnv(z.object(s3Settings), variables), variables)
-  if (!settings) throw new Error('the S3 server of the tests has no bucket')
-  const bucket = await Bucket.open(settings)
-  onTestFinished(() => bucket.close())
+  const bucket = await openBucket({ ...env, ...files })
   const put = () => bucket.put('files/x', large, hash('sha256', large))
   await put()
 

@@ -48,6 +48,8 @@ export interface S3Server extends AsyncDisposable {
   fault: (call: S3Call) => Fault | undefined
   /** How far its clock is ahead; it refuses requests that were signed over 15 minutes before or after. */
   clockAheadMs: number
+  /** What it announces as the time after which it closes idle connections. */
+  keepAliveSeconds?: number
   /** The id of the only credentials that it accepts. */
   accessKey: string
   /** Refuses connections until `resume`. */
@@ -100,6 +102,7 @@ export async function startOwn(givenPort?: number): Promise<S3Server> {
     }
     const now = Date.now() + result.clockAheadMs
     response.setHeader('date', new Date(now).toUTCString())
+    if (result.keepAliveSeconds) response.setHeader('keep-alive', `timeout=${result.keepAliveSeconds}`)
     if (Math.abs(now - signedAt(request)) > maxSkewMs) return refuse(response, 403, 'RequestTimeTooSkewed')
     if (!call) return refuse(response, 404, 'NoSuchBucket')
     if (!call.key.endsWith('/probe')) result.calls.push(call)
