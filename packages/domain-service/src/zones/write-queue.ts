@@ -5,6 +5,7 @@ import { BackgroundTask } from '@domains-and-files/persistence'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import { applyEdit } from '../dns/edits/apply-edit.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
+import type { Zone } from '../dns/zone.ts'
 import { serviceStopping, tooManyWaiting } from '../errors.ts'
 import type { ChangeRequest, StoredChange } from '../ledger/ledger.ts'
 import type { WriteResult } from './batch/evaluate-write.ts'
@@ -67,30 +68,23 @@ export class WriteQueue {
 
   /**
    * Accepts an asynchronous change; resolves once it is stored.
-   * @throws {HttpError} validation_failed for a faulty list or RRset, unless the faulty records are known to be in the zone.
+   * @throws {HttpError} validation_failed for a faulty list or RRset, unless the faulty records are already in the zone.
    */
   async add(domain: Domain, request: ChangeRequest): Promise<StoredChange> {
-    const { ledger } = this.#options
-    const faults = await this.#findFaults(domain, request.edit)
-    if (faults && !(await ledger.findByKey(request))) throw faults
+    const { ledger, registrar, clock } = this.#options
+    const empty = { domain: domain.name, usesRegistrarDns: true, emailType: undefined, rows: [] }
+    // Only a new, faulty request costs a read. If that fails, the change is queued, and its outcome reports the faults.
+    if (findFaults(empty, request.edit) && !(await ledger.findByKey(request))) {
+      const live = await registrar.zone(domain, 'read').catch(() => undefined)
+      const faults = live && findFaults(live, request.edit)
+      if (faults) throw faults
+    }
     const { change } = await ledger.accept(request)
-    this.#debounce ??= this.#options.clock.setTimer(() => {
+    this.#debounce ??= clock.setTimer(() => {
       this.#debounce = undefined
       this.startQueued()
     }, debounceMs)
     return change
-  }
-
-  async #findFaults({ name: domain }: Domain, edit: ZoneEdit): Promise<HttpError | undefined> {
-    if (edit.kind !== 'replace' && edit.kind !== 'setRrset') return undefined
-    const empty = { domain, usesRegistrarDns: true, emailType: undefined, rows: [] }
-    const known = await this.#options.ledger.knownZones.find(domain)
-    try {
-      applyEdit(known ?? empty, edit)
-    } catch (error) {
-      if (error instanceof HttpError && error.code === 'validation_failed') return error
-    }
-    return undefined
   }
 
   /** Ends the pause of a queued change after a failed attempt. */
@@ -159,6 +153,16 @@ export class WriteQueue {
     const onIdle = () => void this.#domains.delete(domain.name)
     return this.#domains.getOrInsertComputed(domain.name, () => new DomainWrites(domain, { ...this.#options, onIdle }))
   }
+}
+
+function findFaults(zone: Zone, edit: ZoneEdit): HttpError | undefined {
+  if (edit.kind !== 'replace' && edit.kind !== 'setRrset') return undefined
+  try {
+    applyEdit(zone, edit)
+  } catch (error) {
+    if (error instanceof HttpError && error.code === 'validation_failed') return error
+  }
+  return undefined
 }
 
 type RequestedChange = Pick<ChangeRequest, 'domain' | 'edit' | 'ifMatch' | 'ifNoneMatch' | 'force' | 'requestId'> & {

@@ -30,7 +30,7 @@ export function checkZones({ ledger, clock, log, timeoutMs, isActive, queue }: C
         checkedAt.delete(name)
       })
     }
-    isStarting = false
+    isStarting = !isActive() // What another process leaves until this one is active again is checked at once, too.
   }
   return new BackgroundTask({ run, clock, onError: (error) => log.warn({ err: error }, 'unsettled zones not found') })
 }
