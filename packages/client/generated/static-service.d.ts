@@ -2141,6 +2141,11 @@ export interface components {
                  */
                 size: number;
             } | null;
+            /**
+             * @description files of it have been forgotten: only their paths are known
+             * @constant
+             */
+            forgotten?: true;
         };
         TreeFiles: {
             /** @example site/ */
@@ -2201,6 +2206,11 @@ export interface components {
             /** @example text/plain */
             content_type: string | null;
             is_current: boolean;
+            /**
+             * @description files of it have been forgotten: only their paths are known
+             * @constant
+             */
+            forgotten?: true;
         };
         TreeResult: {
             /** @description null: nothing was changed */

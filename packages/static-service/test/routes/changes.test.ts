@@ -156,9 +156,9 @@ test('the list is filtered, and paged by a position that stays', async () => {
 
 test.each([
   ['/api/changes/999999', 404, 'change_not_found'],
-  ['/api/changes/0', 400, 'validation_failed'],
-  ['/api/changes/x', 400, 'validation_failed'],
-  ['/api/changes/99999999999999999999', 400, 'validation_failed'],
+  ['/api/changes/0', 404, 'change_not_found'],
+  ['/api/changes/x', 404, 'change_not_found'],
+  ['/api/changes/99999999999999999999', 404, 'change_not_found'],
   ['/api/history/content?path=a.txt&change=x', 400, 'validation_failed'],
   ['/api/changes?action=steal', 400, 'validation_failed'],
   ['/api/changes?since=yesterday', 400, 'validation_failed'],

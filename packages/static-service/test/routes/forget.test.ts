@@ -56,9 +56,13 @@ test('what is forgotten is gone with its past, and its entries keep the paths al
   expect(changes.at(-1)).toMatchObject({ action: 'delete', by: 'admin', removed: 2 })
   const [first] = changes
   const { json } = await get(service, `/api/changes/${first?.id}`)
-  expect(json.files).toEqual([{ path: 'a.txt', before: null, after: null }])
+  expect(json.files).toEqual([{ path: 'a.txt', before: null, after: null, forgotten: true }])
   const { json: past } = await get(service, '/api/history?path=gone.txt')
-  expect(past.history).toMatchObject(Array(3).fill({ sha256: null }))
+  expect(past.history).toMatchObject([
+    { sha256: null, forgotten: true },
+    { sha256: null, forgotten: true },
+    { sha256: null, forgotten: true },
+  ])
   for (const [path, status] of [
     [`/api/history/content?path=a.txt&change=${first?.id}`, 410],
     ['/static/a.txt', 404],

@@ -114,6 +114,7 @@ export interface PathState {
   action: ChangeAction
   /** Null: no file, or a forgotten one. */
   file: RecordedState | null
+  isForgotten: boolean | number
   isCurrent: boolean
 }
 
@@ -126,7 +127,8 @@ export async function readStates(
 ): Promise<Page<PathState, number>> {
   const { after, page } = query
   const found = await readPage<StateRow, number>(database, query, {
-    from: sql`select entry.id change, entry.at, entry.changed_by "by", entry.action, file.after file
+    from: sql`select entry.id change, entry.at, entry.changed_by "by", entry.action, file.after file,
+        file.before is null and file.after is null "isForgotten"
       from ${name('changed_files')} file join ${name('changes')} entry on entry.id = file.change_id
       where file.path = ${path} and file.change_id < ${after ?? Number.MAX_SAFE_INTEGER}
       order by file.change_id desc`,

@@ -14,6 +14,12 @@ export const ChangeId = z
   .transform(Number)
   .meta({ type: 'integer', minimum: 1, description: 'number of a change', examples: [change.id] })
 
+/** Of a change, a file of it, or a state of a path. */
+export const Forgotten = z
+  .literal(true)
+  .optional()
+  .describe('files of it have been forgotten: only their paths are known')
+
 export const Change = z
   .object({
     id: z.int().describe('grows with time; some numbers are no change'),
@@ -29,14 +35,14 @@ export const Change = z
     removed: z.int(),
     bytes: z.int().describe('of the files stored; of those removed if none was stored'),
     paths: z.array(z.string()).describe('up to ten of the paths'),
-    forgotten: z.literal(true).optional().describe('files of it have been forgotten: only their paths are known'),
+    forgotten: Forgotten,
   })
   .meta({ id: 'Change', examples: [change] })
 
 const { path, sha256, size } = file
 const State = z.object({ sha256: Sha256, size: Size }).nullable()
 
-export const ChangedFile = z.object({ path: Path, before: State, after: State }).meta({
+export const ChangedFile = z.object({ path: Path, before: State, after: State, forgotten: Forgotten }).meta({
   id: 'ChangedFile',
   examples: [{ path, before: null, after: { sha256, size } }],
 })
@@ -48,15 +54,27 @@ export const describeChanged = ({ path, before, after }: DiffFile): z.infer<type
   path,
   before: describeState(before),
   after: describeState(after),
+  ...forgottenIf(!before && !after),
 })
 
 export const describeChange = ({ requestId, isForgotten, ...rest }: ChangeEntry): z.infer<typeof Change> => ({
   ...rest,
   request_id: requestId,
-  ...(isForgotten ? { forgotten: true } : {}),
+  ...forgottenIf(isForgotten),
 })
 
-const AtChange = z.object({ id: ChangeId })
+export const forgottenIf = (isForgotten: boolean | number) => (isForgotten ? { forgotten: true as const } : {})
+
+const AtChange = z.object({
+  id: z
+    .string()
+    .transform((text) => {
+      const { data } = ChangeId.safeParse(text)
+      if (data === undefined) throw errors.changeNotFound(text)
+      return data
+    })
+    .meta({ ...ChangeId.meta() }),
+})
 
 const routes = operations({
   shared: { access: 'viewer', folders: 'handler', tags: ['history'] },

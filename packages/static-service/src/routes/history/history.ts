@@ -23,7 +23,7 @@ import { requireWrittenPath } from '../callers.ts'
 import { prefixQuery } from '../files/browse.ts'
 import type { FileDependencies } from '../files/store-files.ts'
 import { FileList, file, Sha256, Size, Username, VersionName } from '../schemas.ts'
-import { ChangedFile, ChangeId, describeChanged } from './changes.ts'
+import { ChangedFile, ChangeId, describeChanged, Forgotten, forgottenIf } from './changes.ts'
 import { requireVersion } from './versions.ts'
 
 const Path = z
@@ -43,15 +43,17 @@ const State = z
       .nullable()
       .meta({ examples: ['text/plain'] }),
     is_current: z.boolean(),
+    forgotten: Forgotten,
   })
   .meta({ id: 'PathState' })
 
-const describePathState = ({ file: state, isCurrent, ...rest }: PathState) => ({
+const describePathState = ({ file: state, isCurrent, isForgotten, ...rest }: PathState) => ({
   ...rest,
   sha256: state?.digest ?? null,
   size: state?.size ?? null,
   content_type: state?.contentType ?? null,
   is_current: isCurrent,
+  ...forgottenIf(isForgotten),
 })
 
 const VersionQuery = z.strictObject({
