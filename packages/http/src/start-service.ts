@@ -62,7 +62,8 @@ async function serveUntilSignal(app: FastifyInstance, { host, port }: ServiceCon
       },
     )
   }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, exitStarting).on(signal, stop)
+  // In this order: without a listener in between, a signal that is on its way to one would be lost.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop).off(signal, exitStarting)
   // libuv accepts one connection per event-loop iteration, so a burst needs a long backlog.
   await app.listen({ host, port, backlog: 4096 })
 }

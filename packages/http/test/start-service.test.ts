@@ -61,6 +61,15 @@ test.each(['SIGTERM', 'SIGINT'])('%s during a start, as of stores that do not an
   expect(status).toBe(0)
 })
 
+test('a signal at the end of a start stops the service', async () => {
+  const { status } = await run(`
+    const app = await (async () => { ${createApp} })()
+    process.kill(process.pid, 'SIGTERM')
+    return app`)
+
+  expect(status).toBe(0)
+})
+
 test('a second signal, while a store does not close, exits at once', async () => {
   const { status } = await run(`${hurry(0)}
     const app = await (async () => { ${createApp} })()

@@ -97,9 +97,17 @@ test('a viewer may not cancel', async () => {
   expect((await service.call('DELETE', '/api/changes/1', { user: 'viewer' })).status).toBe(403)
 })
 
+test('a wrong instant is refused with an example of a right one', async () => {
+  await using service = await start()
+
+  const { status, body } = await service.call('GET', '/api/changes?since=yesterday')
+
+  expect(status).toBe(400)
+  expect(body).toMatchObject({ errors: [{ path: '/query/since', message: expect.stringContaining('RFC 3339') }] })
+})
+
 test.each([
   '?status=done',
-  '?since=yesterday',
   '?page=0',
   '?after=7',
   '?after=bm90IGEgcG9zaXRpb24',

@@ -144,9 +144,9 @@ export function allowOrigins(app: FastifyInstance, crossOrigin: CrossOriginHeade
       .code(204)
       .send()
   })
-  // Routes may have set a field of their own.
+  // Routes may have set a field of their own. Requests refused by earlier hooks have none.
   app.addHook('onSend', (_request, reply, payload, done) => {
-    const vary = String(reply.getHeader('vary'))
+    const vary = String(reply.getHeader('vary') ?? 'Origin')
     if (!vary.includes('Origin')) reply.header('vary', `${vary}, Origin`)
     done(null, payload)
   })

@@ -79,3 +79,12 @@ test('Vary names Origin beside what a route varies by', async () => {
 
   expect(headers.get('vary')).toBe('accept-encoding, Origin')
 })
+
+test('a request that is refused before its origin is looked at has no Vary', async () => {
+  await using service = await start({ corsOrigin: [origin] })
+
+  const text = await service.raw('GET /things HTTP/1.1\r\n\r\n')
+
+  expect(text).toContain('HTTP/1.1 400')
+  expect(text).not.toMatch(/^vary:/m)
+})
