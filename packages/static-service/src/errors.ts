@@ -39,7 +39,7 @@ export const malformedUpload = (cause: unknown) =>
 
 /** Also for a malformed field. */
 export const digestMismatch = (field: string) =>
-  new HttpError(400, 'digest_mismatch', `The body does not match ${field}, or that is not sha-256=:<base64>:`)
+  new HttpError(400, 'digest_mismatch', `Nothing stored: the body does not match ${field}`)
 
 export const partialPut = () =>
   new HttpError(400, 'malformed_request', 'PUT replaces the whole file: send it without Content-Range')
@@ -105,7 +105,7 @@ export const fileExists = (...paths: string[]) =>
 
 /** Names all files of a request that do not meet its conditions. */
 export const preconditionFailed = (...paths: string[]) =>
-  withPaths(412, 'precondition_failed', `${firstOf(paths)} does not meet If-Match or another condition`, paths)
+  withPaths(412, 'precondition_failed', `${firstOf(paths)} does not meet the conditions: read it again`, paths)
 
 export const treeChanged = (directory: string) =>
   new HttpError(412, 'precondition_failed', `The tree ${directory}/ does not meet the conditions: read it again`)

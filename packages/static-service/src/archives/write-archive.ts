@@ -37,6 +37,7 @@ export function writeZip(files: AsyncIterable<ArchivedFile>): Readable {
   output.on('close', () => current?.destroy(new Error('the archive was given up')))
   const write = async () => {
     for await (const { name, size, updatedAt, content } of files) {
+      if (output.destroyed) return
       current = Readable.from(content())
       zip.addReadStream(current, name, { size, mtime: new Date(updatedAt), mode: 0o100644, compressionLevel: 1 })
       await finished(current)

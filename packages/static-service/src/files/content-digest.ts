@@ -28,9 +28,10 @@ export function checkDigests(headers: IncomingHttpHeaders) {
 // RFC 9530 defines none, are ignored.
 function readSha256(field: string, value: string): string | undefined {
   const members = value.split(',').map((member) => /^([a-z*][\w.*-]*)=:([\w+/]*={0,2}):(?:;.*)?$/.exec(member.trim()))
-  if (members.some((member) => member === null)) throw digestMismatch(field)
+  const malformed = () => digestMismatch(`${field}, which is not sha-256=:<base64>:`)
+  if (members.some((member) => member === null)) throw malformed()
   const digest = members.findLast((member) => member?.[1] === 'sha-256')?.[2]
   const bytes = digest === undefined ? undefined : Buffer.from(digest, 'base64')
-  if (bytes && bytes.length !== 32) throw digestMismatch(field)
+  if (bytes && bytes.length !== 32) throw malformed()
   return bytes?.toString('base64')
 }

@@ -29,3 +29,27 @@ test.each([
   process.off('uncaughtExceptionMonitor', note)
   expect(unhandled).toEqual([])
 })
+
+test('a zip whose reader has left before its first file opens none', async () => {
+  const [left, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const opened: string[] = []
+  async function* files(): AsyncGenerator<ArchivedFile> {
+    const content = async function* (name: string) {
+      opened.push(name)
+      yield Buffer.alloc(100)
+    }
+    try {
+      await left.promise
+      for (const name of ['a', 'b'])
+        yield { name, size: 100, updatedAt: new Date(0).toISOString(), content: () => content(name) }
+    } finally {
+      ended.resolve()
+    }
+  }
+  const archive = writeZip(files())
+  archive.destroy()
+  archive.once('close', left.resolve)
+  await ended.promise
+
+  expect(opened).toEqual([])
+})

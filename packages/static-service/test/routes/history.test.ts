@@ -120,6 +120,8 @@ test('a past content is an attachment, with ranges and conditions', async () => 
     'accept-ranges': 'bytes',
     'cache-control': 'private, no-cache',
   })
+  // CORS_ORIGIN names none.
+  expect(whole.headers).not.toHaveProperty('access-control-allow-origin')
   const head = await service.call('HEAD', `/api/history/content?path=a.txt&change=${second}`)
   expect([head.status, head.headers['content-length'], head.headers.etag]).toEqual([200, '600000', etag])
   expect([part.status, part.bytes.toString()]).toEqual([206, large.slice(599_990)])

@@ -180,8 +180,11 @@ const pathOf = (request: FastifyRequest<{ Querystring: { path: string } }>): str
 // A response of `StaticHandler`, through the framework.
 function send(reply: FastifyReply, { head, body }: RawResponse) {
   reply.code(head.status)
-  // The first one is the request id.
-  for (let at = 2; at < head.headers.length; at += 2) reply.header(head.headers[at] ?? '', head.headers[at + 1])
+  // The first one is the request id. Which origins may read this, CORS_ORIGIN says, as of the rest of the API.
+  for (let at = 2; at < head.headers.length; at += 2) {
+    const [name = '', value] = head.headers.slice(at, at + 2)
+    if (!name.startsWith('access-control-')) reply.header(name, value)
+  }
   if (typeof body === 'string') return reply.send(Buffer.from(body, 'latin1'))
   // To HEAD, the framework takes no body for one of no bytes.
   if (!body) return reply.send(reply.request.method === 'HEAD' ? Readable.from([]) : undefined)
