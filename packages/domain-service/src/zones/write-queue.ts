@@ -156,7 +156,7 @@ export class WriteQueue {
 }
 
 function findFaults(zone: Zone, edit: ZoneEdit): HttpError | undefined {
-  if (edit.kind !== 'replace' && edit.kind !== 'setRrset') return undefined
+  if (!['replace', 'setRrset', 'removeRrset'].includes(edit.kind)) return undefined
   try {
     applyEdit(zone, edit)
   } catch (error) {

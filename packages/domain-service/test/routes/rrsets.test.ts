@@ -122,14 +122,15 @@ test('an RRset that is so already, or is gone already, is no write', async () =>
   expect(service.commands()).not.toContain('dns.sethosts')
 })
 
-test('If-None-Match: * creates an RRset and never replaces one', async () => {
+test('If-None-Match: * creates an RRset and never replaces one; a removal ignores it', async () => {
   await using service = await start({ domains })
   const request = { body: { values: ['192.0.2.9'] }, headers: { 'if-none-match': '*' } }
 
   const created = await service.call('PUT', `${rrsets}/api/A`, request)
   const refused = await service.call('PUT', `${rrsets}/www/A`, request)
+  const removed = await service.call('DELETE', `${rrsets}/api/A`, { headers: request.headers })
 
-  expect(created.status).toBe(201)
+  expect([created.status, removed.status]).toEqual([201, 204])
   expect([refused.status, refused.body.code]).toEqual([412, 'precondition_failed'])
 })
 

@@ -35,6 +35,7 @@ export function applyEdit(zone: Zone, edit: ZoneEdit): Zone {
     case 'replace':
       return replaceRecords(zone, edit)
     case 'setRrset':
+    case 'removeRrset':
       return setRrset(zone, edit)
     case 'restore':
       return restoreZone(zone, edit)
@@ -144,7 +145,7 @@ function splitRrset({ rows }: Zone, { name, type }: NamedRrset): [Row[], Row[]] 
   return [rows.filter(isMember), rows.filter((row) => !isMember(row))]
 }
 
-function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
+function readValues({ name, type, ttl, values = [] }: SetRrsetEdit): RecordInput[] {
   // Of a malformed value of MX.
   const preference = type.toUpperCase() === 'MX' ? { mx_pref: Number.NaN } : {}
   return values.map((value) => ({ name, type, ttl, ...preference, ...readValue(type, value) }))
@@ -181,6 +182,7 @@ function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
   const { added, removed } = differenceOf(zone, { ...zone, rows: edit.rows })
   // A row that is still there stays as it was read, so that it does not count as changed.
   const rows = [...subtract(zone.rows, removed), ...added]
+  if (emailType === undefined && added.length + removed.length === 0) return zone
   return { ...zone, rows, emailType: emailType ?? keepEmailType({ before: zone, rows }) }
 }
 

@@ -32,15 +32,15 @@ export interface BatchEdit {
   emailType?: string | undefined
 }
 
-/** All records of one name and type: none without values. The value of an MX record is `10 mx1.example.net`. */
+/** All records of one name and type; `removeRrset` has no values. The value of an MX record is `10 mx1.example.net`. */
 export interface SetRrsetEdit extends NamedRrset {
-  kind: 'setRrset'
+  kind: 'setRrset' | 'removeRrset'
   ttl?: number | undefined
   /** The TTL of new values where those that are there keep theirs. Not `ttl`, which older replicas would give to all. */
   newTtl?: number | undefined
   /** Seconds: the TTL of a new RRset; an existing one keeps its own, whatever its values. */
   defaultTtl?: number
-  values: string[]
+  values?: string[]
   emailType?: string | undefined
 }
 
@@ -87,7 +87,7 @@ export function namedRrsets(zone: Zone, edit: ZoneEdit): NamedRrset[] {
     const type = live.get(id)?.type
     return type && patch.name !== undefined ? { name: patch.name, type } : []
   })
-  const own = edit.kind === 'setRrset' ? [edit] : []
+  const own = 'type' in edit ? [edit] : []
   const named = [...add, ...records, ...present, ...absent, ...renamed, ...own]
   const wanted = named.map(({ name, type }) => ({ name: ownerOf(name) || '@', type: type.toUpperCase() }))
   return [

@@ -53,7 +53,7 @@ const reads = operations({
 const NewRrset = z
   .strictObject({
     ttl: recordFields.ttl.describe('seconds; default: as the values that stay, else 1800'),
-    values: z.array(text, 'must be a list of texts').min(1).meta(values),
+    values: z.array(text, 'must be a list of one or more texts').min(1).meta(values),
     email_type: EmailType.optional(),
     name: z.string().optional().describe('as in the path'),
     type: z.string().optional().describe('as in the path'),
@@ -138,7 +138,7 @@ export function registerRrsetRoutes(app: App, { zones }: Dependencies) {
   })
   app.delete(path, routes.removeRrset, async (request, reply) => {
     const { name, type } = request.params
-    const edit = { kind: 'setRrset', name, type, values: [] } as const satisfies ZoneEdit
+    const edit = { kind: 'removeRrset', name, type } as const
     return writeZone(request, reply, { zones, edit }, (result, answering) =>
       answering.dryRun ? describeWrite(result, answering) : void reply.code(204),
     )

@@ -113,14 +113,14 @@ test('an RRset that cannot be beside a live record is record_conflict', () => {
 test('an RRset is removed whole, and removing it again changes nothing', () => {
   const live = zone([...mails, www], 'MX')
 
-  const after = applyEdit(live, { kind: 'setRrset', name: '@', type: 'mx', values: [] })
+  const after = applyEdit(live, { kind: 'removeRrset', name: '@', type: 'mx' })
 
   expect(after).toMatchObject({ rows: [www], emailType: 'NONE' })
-  expect(applyEdit(after, { kind: 'setRrset', name: '@', type: 'MX', values: [] }).rows).toEqual([www])
+  expect(applyEdit(after, { kind: 'removeRrset', name: '@', type: 'MX' }).rows).toEqual([www])
 })
 
 test('an RRset of a name that no record can have is removed where the panel made it', () => {
   const odd = row('-odd', 'A', '192.0.2.9')
 
-  expect(applyEdit(zone([odd, www]), { kind: 'setRrset', name: '-ODD', type: 'A', values: [] }).rows).toEqual([www])
+  expect(applyEdit(zone([odd, www]), { kind: 'removeRrset', name: '-ODD', type: 'A' }).rows).toEqual([www])
 })

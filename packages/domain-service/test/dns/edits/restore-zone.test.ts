@@ -27,6 +27,12 @@ test('a former zone of unknown email type keeps the present one', () => {
   })
 })
 
+test.each([undefined, 'NONE'])('rows that are all there are restored beside the email type %s', (emailType) => {
+  const live = zone([row('@', 'MX', 'mx.example.net.')], emailType)
+
+  expect(applyEdit(live, { kind: 'restore', rows: [row('@', 'MX', 'mx.example.net')] })).toEqual(live)
+})
+
 test('nothing is restored where no email type is known', () => {
   const failure = failureOf(() => applyEdit(zone([www], undefined), { kind: 'restore', rows: [] }))
 
