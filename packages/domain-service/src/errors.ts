@@ -84,9 +84,7 @@ export const registrarBusy = (seconds: number, why = 'Registrar rate limit reach
   new HttpError(503, 'registrar_busy', `${why}: try again in ${seconds} s`, { retryAfter: seconds })
 
 export const registrarUnavailable = (retryAfter: number) =>
-  new HttpError(503, 'registrar_unavailable', 'The registrar fails and is given a pause: try again later', {
-    retryAfter,
-  })
+  new HttpError(503, 'registrar_unavailable', 'The registrar fails and gets a pause: try again later', { retryAfter })
 
 export const emailTypeUnknown = () =>
   emailTypeConflict(

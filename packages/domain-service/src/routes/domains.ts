@@ -69,7 +69,7 @@ const NameserversAnswer = z
   })
   .meta({ id: 'Nameservers' })
 
-const searchTerm = z.string('must be given once').min(1).max(70).optional()
+const searchTerm = z.string('must be given once, with 1 to 70 characters').min(1).max(70).optional()
 
 /** The values of `sort`, as in other lists: fields, `-` before them for descending order. */
 const sorts = {

@@ -70,25 +70,28 @@ test.each([
   expect(body.domains?.map((domain) => domain.name)).toEqual(names)
 })
 
-test.each([
+test.each<[string, string, string?]>([
   ['list_type=OLD', '/query/list_type'],
   ['sort_by=SIZE', '/query/sort_by'],
   ['page=0', '/query/page'],
   ['page_size=101', '/query/page_size'],
   ['search_term=', '/query/search_term'],
-  [`search_term=${'x'.repeat(71)}`, '/query/search_term'],
+  [`search_term=${'x'.repeat(71)}`, '/query/search_term', '1 to 70 characters'],
   ['sort_by=NAME&sort_by=NAME', '/query/sort_by'],
   ['pageSize=5', '/query/pageSize'],
   ['search=a&search_term=a', '/query/search'],
   ['sort=name&sort_by=NAME', '/query/sort'],
   ['sort=NAME', '/query/sort'],
-])('a list with %s is 400 and costs no call', async (query, path) => {
+])('a list with %s is 400 and costs no call', async (query, path, message = '') => {
   await using service = await start()
 
   const { status, body } = await service.call('GET', `/api/domains?${query}`)
 
   expect(status).toBe(400)
-  expect(body).toMatchObject({ code: 'validation_failed', errors: [{ path }] })
+  expect(body).toMatchObject({
+    code: 'validation_failed',
+    errors: [{ path, message: expect.stringContaining(message) }],
+  })
   expect(service.commands()).toEqual([])
 })
 

@@ -152,7 +152,7 @@ export const describeIssue: z.core.$ZodErrorMap = (issue) => {
     case 'too_big':
       return describeBound(issue.origin, 'at most', issue.maximum)
     case 'invalid_format':
-      return 'has an invalid format'
+      return issue.format === 'datetime' ? 'must be a time such as 2027-01-15T09:30:00Z' : 'has an invalid format'
     case 'unrecognized_keys':
       return `has unknown fields: ${issue.keys.join(', ')}`
     default:

@@ -70,7 +70,7 @@ class ZoneFileParser {
     const record = kind === 'record' ? readRecord(comment) : undefined
     if (record) this.#add(record, line)
     else if (kind === 'email-type' && word) this.file.emailType = word
-    else this.#fault(line, `must be such as: ; ${marker} record www 1800 URL "https://example.net/"`)
+    else this.#fault(line, `must be such as: ; ${marker} email-type MX, or record www 60 URL "https://example.net/"`)
   }
 
   #directive(directive: string, { line, tokens }: Entry) {

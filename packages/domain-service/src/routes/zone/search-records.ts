@@ -23,7 +23,7 @@ const { searchRecords } = operations({
       'In the zones as they were last read or written here, by name: no call goes to the registrar. `zones_searched` counts them; a domain whose zone was never read is not among them.',
     querystring: z.strictObject({
       search: z
-        .string('must be given once')
+        .string('must be given once, with at most 255 characters')
         .max(255)
         .optional()
         .describe('words that full name, type and value together contain, in any case, Unicode or A-labels'),

@@ -156,7 +156,7 @@ test.each([
   ['a TXT "x" )', 'not open'],
   ['; domain-service record a URL x', 'must be such as'],
   ['; domain-service record a 60 URL "\\300"', 'must be such as'],
-  ['; domain-service email-type', 'must be such as'],
+  ['; domain-service email-type', 'email-type MX'],
   ['; domain-service other', 'must be such as'],
 ])('%j is refused with its line', (text, message) => {
   expect(faultsOf(`\n\n${text}\n`)).toEqual([{ path: '/line/3', message: expect.stringContaining(message) }])
