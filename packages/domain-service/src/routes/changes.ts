@@ -59,10 +59,7 @@ const routes = operations({
       domain: DomainName.optional().describe('only of this domain'),
       by: z.string().optional().describe('only by this user'),
       status: z.enum(changeStatuses).optional(),
-      since: z.iso
-        .datetime({ offset: true, error: 'must be an RFC 3339 instant such as 2026-11-20T19:20:00Z' })
-        .optional()
-        .describe('only requested at or after this time'),
+      since: z.iso.datetime({ offset: true }).optional().describe('only requested at or after this time'),
     }),
     ...answers(200, 'One page of changes', longListSchema('changes', Change)),
   },
