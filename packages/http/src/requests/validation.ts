@@ -152,7 +152,7 @@ export const describeIssue: z.core.$ZodErrorMap = (issue) => {
     case 'too_big':
       return describeBound(issue.origin, 'at most', issue.maximum)
     case 'invalid_format':
-      return issue.format === 'datetime' ? 'must be an RFC 3339 instant such as 2026-11-20T19:20:00Z' : 'has a wrong format'
+      return issue.format === 'datetime' ? 'must be an RFC 3339 time such as 2026-11-20T19:20:00Z' : 'is malformed'
     case 'unrecognized_keys':
       return `has unknown fields: ${issue.keys.join(', ')}`
     default:

@@ -10,7 +10,7 @@ test.each<[string, z.ZodType, unknown]>([
   ['must not be empty', z.string().min(1), ''],
   ['must be at most 1', z.number().max(1), 2],
   ['must be an object', z.object({}), []],
-  ['must be an RFC 3339 instant such as 2026-11-20T19:20:00Z', z.iso.datetime({ offset: true }), 'yesterday'],
+  ['must be an RFC 3339 time such as 2026-11-20T19:20:00Z', z.iso.datetime({ offset: true }), 'yesterday'],
 ])('a value that is not accepted %s', (message, schema, value) => {
   const { error } = schema.safeParse(value, { error: describeIssue, reportInput: true })
 
