@@ -148,6 +148,7 @@ export class CallQuota {
   close() {
     clearInterval(this.#refreshing)
     this.#retry?.cancel()
+    for (const each of this.#held) if (each.absentUntil !== undefined) this.#held.delete(each)
     for (const { client } of this.#waiting.splice(0)) client.reject(registrarUnavailable(5))
     void this.#serve()
   }

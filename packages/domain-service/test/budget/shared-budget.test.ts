@@ -57,6 +57,21 @@ test('slots that one replica holds are taken for the others, until it releases t
   expect(held?.slots).toBe(3)
 })
 
+test('slots that a replica keeps for an absent caller are free for the others when it stops', async () => {
+  await using set = await openQuotas(2, '4/minute')
+  const [first, second] = set.quotas
+  const reservation = await first.reserve(3)
+  const refused = await first.reserve(3, { callers: ['absent'] }).catch((error: unknown) => error)
+  first.release(reservation)
+  await expect.poll(() => first.waiting).toBe(0) // The slots are held for the absent caller.
+
+  first.close()
+  const held = await vi.waitFor(() => second?.reserve(3), { timeout: 60_000 })
+
+  expect(refused).toMatchObject({ code: 'registrar_busy' })
+  expect(held?.slots).toBe(3)
+})
+
 test('slots that a replica of another version holds for a priority of its own are taken', async () => {
   await using set = await openQuotas(2, '4/minute')
   const [first, second] = set.quotas
