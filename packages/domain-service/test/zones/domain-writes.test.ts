@@ -146,14 +146,14 @@ test.each([
   },
 )
 
-/** Takes the database away, between two statements: from now on its time limits pass quickly. */
+/** Takes the database away, between two statements: from now on its time limits pass quickly, until the result is called. */
 const silence = (proxy: PostgresProxy, fault: 'silence' | 'ignoreQueries' = 'silence') =>
   vi.waitUntil(
     () => {
-      if (!isDatabaseQuiet(proxy.url)) return false
-      hurryTimers()
+      if (!isDatabaseQuiet(proxy.url)) return undefined
+      const calm = hurryTimers()
       proxy[fault]()
-      return true
+      return calm
     },
     { timeout: 180_000, interval: 5 },
   )
@@ -232,8 +232,9 @@ test('a write that was queued and answered `outcome_unknown` is never sent, and 
   const write = first.call('POST', `${hosts}/A`, record('lost'))
   await queued(database.postgres)
 
-  await silence(proxy)
+  const calm = await silence(proxy)
   const { status, body } = await write
+  calm() // The other replica needs the time that it needs.
   await release()
   const later = await second.call('POST', `${hosts}/A`, record('later'))
   proxy.resume()
