@@ -53,7 +53,10 @@ async function put(client: FileClient, [source = '', prefix]: string[], flags: F
       if (missing.length === 0) throw error
       if (dryRun) return printMissing(missing)
       const large = uploadsLarge ? missing.filter(({ size }) => size > partBytes) : []
-      for (const { path: name, source: file } of large) await upload(client, path + name, file)
+      for (const { path: name, source: file, sha256 } of large) {
+        await upload(client, path + name, file)
+        byDigest.delete(sha256) // Missing again: the file has changed since it was read.
+      }
       if (large.length === 0) await send(client, missing)
     }
   }

@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { readFiles } from '../../src/commands/trees.ts'
+import { readFiles, sync } from '../../src/commands/trees.ts'
+import { FileClient } from '../../src/file-client.ts'
 
 function createDirectory(files: Record<string, string>): string {
   const directory = mkdtempSync(join(tmpdir(), 'trees-'))
@@ -22,4 +23,31 @@ test('symbolic links are not followed', async () => {
   const files = await readFiles(directory)
 
   expect(files.map(({ path }) => path)).toEqual(['a.txt'])
+})
+
+test('a large file that changes while it is uploaded fails the sync instead of being uploaded for ever', async () => {
+  const directory = createDirectory({ 'large.bin': '' })
+  truncateSync(join(directory, 'large.bin'), 16_777_217)
+  const [{ sha256 = '' } = {}] = await readFiles(directory)
+  const uploads: string[] = []
+  const problem = { status: 409, code: 'contents_missing', detail: 'Send the missing contents', missing: [sha256] }
+  const fetch = async ({ method, url }: Request) => {
+    if (method === 'PUT') return Response.json(problem, { status: 409 })
+    if (method === 'GET') return Response.json({ url: '/static/site/large.bin' })
+    if (method === 'POST') uploads.push(url)
+    if (uploads.length > 1)
+      return Response.json({ status: 400, code: 'again', detail: 'Uploaded again' }, { status: 400 })
+    const headers = {
+      location: '/api/uploads/1',
+      'content-location': '/api/files/site/large.bin',
+      'upload-offset': '0',
+    }
+    return new Response(null, { status: 204, headers })
+  }
+  const client = new FileClient({ baseUrl: 'http://127.0.0.1', credentials: { token: 't' }, fetch })
+
+  const syncing = sync(client, [directory, 'site/'], { delete: false, 'dry-run': false, overwrite: false })
+
+  await expect(syncing).rejects.toMatchObject({ code: 'contents_missing' })
+  expect(uploads).toHaveLength(1)
 })
