@@ -50,7 +50,7 @@ export const userNotFound = (username: string) => new HttpError(404, 'user_not_f
 export const userExists = (username: string) => new HttpError(409, 'user_exists', `The user ${username} exists already`)
 export const rightsElsewhere = (username: string) =>
   new HttpError(409, 'rights_elsewhere', `Change the groups of ${username} at the provider`)
-export const lastAdmin = () => new HttpError(409, 'last_admin', 'Only another admin can remove you, or your role admin')
+export const lastAdmin = () => new HttpError(409, 'last_admin', 'Only another admin can limit, remove or demote you')
 
 export const tokenNotFound = (id: string) => new HttpError(404, 'token_not_found', `No API token ${id}`)
 export const tooManyTokens = (max: number) =>

@@ -121,7 +121,7 @@ export function requireRights(
 export const mayManageTokens = (caller: Caller, owner: string) =>
   caller.username === owner || (hasRole(caller, 'admin') && !isLimited(caller))
 
-const isLimited = ({ domains, folders, writes }: Rights) => Boolean(domains || folders || writes)
+export const isLimited = ({ domains, folders, writes }: Limits) => Boolean(domains || folders || writes)
 
 /** Why a caller may not grant these rights. */
 export function findExcess(caller: Rights, wanted: Grant): string | undefined {

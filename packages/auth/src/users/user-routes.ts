@@ -6,7 +6,7 @@ import * as errors from '../errors.ts'
 import { describeLimits, shownLimits } from '../limits.ts'
 import { hashPassword, requireStrongPassword } from '../login/password.ts'
 import type { Auth } from '../open-auth.ts'
-import { type Caller, Role } from '../rights.ts'
+import { type Caller, isLimited, Role } from '../rights.ts'
 import { findLogins } from './sql-users.ts'
 import {
   addUser,
@@ -138,8 +138,8 @@ function createInvite(now: number) {
 }
 
 /**
- * Changes a user who is not barred. The caller must stay an admin, so one is always left: of two admins who remove
- * each other concurrently, the second fails.
+ * Changes a user who is not barred. The caller must stay an admin without limits, so one is always left: of two
+ * admins who remove each other concurrently, the second fails.
  */
 const changeOther = <Changed extends User | undefined>(
   users: Users,
@@ -151,7 +151,7 @@ const changeOther = <Changed extends User | undefined>(
     const user = expectUser(before && isActive(before) ? before : undefined, username)
     const changed = change(user)
     const isCaller = (each?: User) =>
-      each?.username === caller.username && (each.oidc ? isActive(each) : each.role === 'admin')
+      each?.username === caller.username && (each.oidc ? isActive(each) : each.role === 'admin' && !isLimited(each))
     if (!all.some((each) => isCaller(each === user ? changed : each))) throw errors.lastAdmin()
     return changed
   })

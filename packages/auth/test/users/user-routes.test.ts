@@ -240,6 +240,16 @@ describe.each(forms)('users in %s', (_name, begin) => {
     expect(left.filter(({ role }) => role === 'admin')).toHaveLength(1)
   })
 
+  test.each([{ domains: ['example.com'] }, { folders: ['docs/'] }, { writes: 'propose' }])(
+    'no admin limits itself by %j, so that one who manages users is always left',
+    async (limits) => {
+      const answer = await send('PATCH', '/api/users/adam', limits)
+
+      expect(answer).toMatchObject({ status: 409, code: 'last_admin' })
+      expect((await send('GET', '/api/users')).status).toBe(200)
+    },
+  )
+
   test('an admin keeps its own role with other changes', async () => {
     const answer = await send('PATCH', '/api/users/adam', { role: 'admin' })
 
