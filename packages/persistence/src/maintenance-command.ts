@@ -66,7 +66,8 @@ const causeOf = (error: unknown) =>
 const reasons: [codes: RegExp, words: string][] = [
   [/^(?:ENOSPC|EDQUOT|SQLITE_FULL)/, 'The disk is full: free space and try again'],
   [/^(?:EACCES|EPERM|SQLITE_(?:READONLY|CANTOPEN))/, 'Permission denied: run this as the user that runs the service'],
-  [/^(?:EROFS|ENOTDIR|SQLITE_(?:CORRUPT|NOTADB))/, 'The database is damaged, or the disk fails'],
+  [/^(?:EROFS|ENOTDIR|EEXIST)$/, 'Cannot use this directory'],
+  [/^SQLITE_(?:CORRUPT|NOTADB)/, 'The database is damaged, or the disk fails'],
 ]
 
 const intervalMs = { terminal: 100, file: 5000 }

@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { refuseUnfinished } from '../data-dir-lock.ts'
 import { DataDirError } from '../errors.ts'
@@ -55,6 +55,9 @@ const commands = { backup: runBackup, restore: runRestore, check: runCheck }
 async function runBackup(context: Context): Promise<string> {
   const { service, places, database, verify, keep, skipDamaged, signal, progress } = context
   const folder = resolve(context.folder)
+  // A start empties them.
+  if (/^(?:blobs|tmp|uploads)(?:\/|$)/.test(relative(resolve(places.dataDir), folder)))
+    throw new DataDirError(`${folder} is the service's own: choose another folder.`)
   if (!database) refuseUnfinished(places.dataDir)
   await using source = await openSource(service, places, database)
   using repository = await Repository.openWriter(folder, service.name)

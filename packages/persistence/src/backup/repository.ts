@@ -56,10 +56,10 @@ export class Repository implements Disposable {
     const busy = `Another backup into ${folder} is running: wait until it has finished.`
     if (!isReadOnly) this.#unlock = hold(join(folder, 'lock'), busy)
     const file = join(folder, 'blobs.sqlite')
-    if (isReadOnly && !existsSync(file)) throw new DataDirError(`There is no finished backup in ${folder}.`)
-    // Rollback journal instead of WAL: WAL cannot be read on a read-only disk.
-    this.#small = openFile(file, { readonly: isReadOnly })
-    if (!isReadOnly) this.#small.exec(schema)
+    // Where it is missing, a restore can still have the large blobs.
+    const isRead = isReadOnly && existsSync(file)
+    this.#small = openFile(isReadOnly && !isRead ? ':memory:' : file, { readonly: isRead })
+    if (!isRead) this.#small.exec(schema)
     const where = 'from blobs where digest = ?'
     this.#find = this.#small.prepare<[Buffer], Buffer>(`select bytes ${where}`).pluck()
     this.#sizeOf = this.#small.prepare(`select length(bytes) ${where}`).pluck()
@@ -190,7 +190,8 @@ async function refuseOtherFiles(folder: string) {
   throw new DataDirError(`There is something else in ${folder}, ${other}: choose another folder.`)
 }
 
-// Integer key: rows are appended. With the digest as key, each insert would dirty a random page.
+// Rollback journal: WAL cannot be read on a read-only disk. Integer key: rows are appended. With the digest as key, each
+// insert would dirty a random page.
 const schema = `pragma journal_mode = delete; pragma synchronous = full; pragma temp_store = memory;
   create table if not exists blobs (id integer primary key, digest blob not null unique, bytes blob not null) strict`
 

@@ -204,6 +204,19 @@ test('a restore that finds damage only while it writes fails, and is unfinished'
   expect(fs.existsSync(join(copy, 'restore.partial'))).toBe(true)
 })
 
+test('where the database of small blobs is missing, the large ones are restored', async () => {
+  const { store, backups, copy } = await makeStore()
+  await runBackup(store, backups)
+  fs.rmSync(join(backups, 'blobs.sqlite'))
+
+  const blobs = new Map<string, Buffer>()
+
+  await expect(runRestore({ dataDir: copy }, backups)).rejects.toThrow('3 contents are damaged')
+  await runRestore({ dataDir: copy, blobs }, backups, { skipDamaged: true })
+
+  expect([...blobs.keys()].sort()).toEqual(large.map(digestOf).sort())
+})
+
 test('a backup with --verify reads back what it has written', async () => {
   const content = large[0] ?? Buffer.alloc(0)
   const { store, backups } = await makeStore([content])

@@ -56,6 +56,36 @@ async function makeDatabase() {
   return file
 }
 
+test('a backup is not made where a service empties folders, but beside them in the data directory', async () => {
+  const file = await makeDatabase()
+  const dataDir = makeFolder()
+  const refused = ['tmp', 'uploads/backups', 'blobs']
+  const made = ['backups', 'tmp-backups', 'a/tmp']
+
+  const found = await Promise.all(
+    [...refused, ...made].map((folder) => run(file, ['backup', join(dataDir, folder)], { dataDir })),
+  )
+
+  expect(found).toEqual([
+    ...refused.map((folder) => ({
+      status: 1,
+      message: `${join(dataDir, folder)} is the service's own: choose another folder.\n`,
+    })),
+    ...made.map(() => ({ status: 0, message: '' })),
+  ])
+  expect(fs.readdirSync(dataDir).sort()).toEqual(['a', 'backups', 'tmp-backups'])
+})
+
+test('a backup where no directory can be made is refused in a sentence', async () => {
+  const file = await makeDatabase()
+
+  const found = [await run(file, ['backup', join(file, 'backups')]), await run(file, ['backup', file])]
+
+  expect(found).toEqual(
+    Array(2).fill({ status: 1, message: expect.stringMatching(/^Cannot use this directory \(E.*\)\.\n$/) }),
+  )
+})
+
 test('a check with --verify is recorded in the backup, and no other one', async () => {
   const folder = join(makeFolder(), 'backups')
   const file = await makeDatabase()

@@ -199,6 +199,29 @@ test.each([[[]], [['repair']], [['check', '--force']], [['check', 'more']]])(
   },
 )
 
+test('a file in the folder of other contents is no orphan, and is not said to be removed', async () => {
+  const { dataDir, fileOf } = await makeStore()
+  const stray = join(dirname(fileOf(large)), digestOf('a stray'))
+  writeFileSync(stray, 'a stray')
+
+  const repaired = await runCli(dataDir, 'check', '--repair')
+
+  expect([repaired.lines, existsSync(stray)]).toEqual([[sound], true])
+})
+
+test('a copy without a folder for large contents is sound where there are none', async () => {
+  const { dataDir } = await makeStore()
+  const service = await start({ dataDir })
+  await service.call('POST', '/api/files/delete', { json: { paths: ['four.bin'], forget: true } })
+  await service.close()
+  rmSync(join(dataDir, 'blobs'), { recursive: true })
+
+  expect(await runCli(dataDir, 'check')).toMatchObject({
+    status: 0,
+    lines: ['3 files, 2 contents, 11 bytes: all sound'],
+  })
+})
+
 test('a folder without a store is reported', async () => {
   const { status, stderr } = await runCli('/nowhere', 'check', '--repair')
 

@@ -1,3 +1,4 @@
+import { globSync } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import {
@@ -68,9 +69,9 @@ export class LargeBlobs {
   /** Blobs whose digests begin with `prefix`, two hex digits or fewer, without opening any. */
   async digests(prefix: string): Promise<string[]> {
     const blobs = join(this.#dataDir, 'blobs')
-    const shards = (await readdir(blobs)).filter((shard) => shard.length === 2 && shard.startsWith(prefix))
+    const shards = globSync(prefix.padEnd(2, '?'), { cwd: blobs })
     const paths = await Promise.all(shards.map((shard) => readdir(join(blobs, shard), { recursive: true })))
-    return paths.flat().flatMap((path) => /[0-9a-f]{64}/.exec(path)?.[0] ?? [])
+    return paths.flat().flatMap((path) => /^(..)\/(..\1[0-9a-f]{60})/.exec(path)?.[2] ?? [])
   }
 
   // Fsyncs the directory in any case: a killed process may not have done so. No need to hash the file: its bytes were
