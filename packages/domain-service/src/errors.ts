@@ -113,7 +113,7 @@ export const insufficientStorage = (cause: unknown) =>
   new HttpError(507, 'insufficient_storage', 'The disk is full, so nothing was sent: free disk space', { cause })
 
 export const idempotencyKeyReused = () =>
-  new HttpError(422, 'idempotency_key_reused', 'This key was used for another request within 24 hours: use a new one')
+  new HttpError(422, 'idempotency_key_reused', 'This Idempotency-Key was used for another request: use a new one')
 
 export const changeNotQueued = (id: number, status: string) =>
   new HttpError(409, 'change_not_queued', `Change ${id} is ${status}: only a queued change can be cancelled`)

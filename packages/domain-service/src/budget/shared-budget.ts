@@ -26,17 +26,13 @@ export class SharedBudget implements CallBudget {
     this.#holdIds = priorities.map((priority) => this.#idOf(priority))
   }
 
-  read(since: number): Promise<BudgetState> {
-    return this.#read(this.#sql, since)
-  }
-
   turn(since: number, pauseMs: number, take: (state: BudgetState) => BudgetShare) {
     return this.#sql.transaction(async (transaction) => {
       // Also locks the budget's row until the transaction ends.
       await transaction.run(sql`insert into ${budgets} as known (account, blocked_until)
         values (${this.#account}, case when ${pauseMs} > 0 then ${now} + ${pauseMs} else 0 end)
         on conflict (account) do update set blocked_until = greatest(known.blocked_until, excluded.blocked_until)`)
-      const state = await this.#read(transaction, since)
+      const state = await this.read(since, transaction)
       const share = take(state)
       await this.#publish(transaction, share)
       return this.#count(transaction, share.calls)
@@ -44,7 +40,7 @@ export class SharedBudget implements CallBudget {
   }
 
   // One statement, since every turn of every replica waits for it.
-  async #read(database: SqlTransaction, since: number) {
+  async read(since: number, database: SqlTransaction = this.#sql): Promise<BudgetState> {
     const ofAccount = sql`account = ${this.#account}`
     const row = await database.get<{ state: BudgetState }>(sql`select json_build_object(
         'now', ${now},
