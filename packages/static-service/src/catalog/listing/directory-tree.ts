@@ -61,7 +61,7 @@ async function open(transaction: SqlTransaction, opened: Directory[], limit: num
   const nodes = new Map(opened.map(({ node }) => [node.path, node]))
   for (const { node } of opened) node.children = []
   const isIn = among([...nodes.keys()])
-  const directories = await readDirectories(transaction, sql`parent ${isIn} order by name limit ${limit}`)
+  const directories = await readDirectories(transaction, sql`parent ${isIn} order by parent, name limit ${limit}`)
   const files = await transaction.all<Node & { directory: string }>(
     sql`select directory, name, path, 'file' type, size, content_type from ${name('files')}
       where directory ${isIn} order by directory, name limit ${limit - directories.length}`,
