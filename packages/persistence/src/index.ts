@@ -5,7 +5,6 @@ export {
   allEnded,
   type BackupBlobs,
   insertRows,
-  type PrivateFiles,
   type Row,
   type SqlTable,
   writeRows,
@@ -31,4 +30,3 @@ export type { PostgresOptions } from './postgres/connections.ts'
 export { Postgres } from './postgres/postgres.ts'
 export * from './sql/sql.ts'
 export { SqliteSql } from './sql/sqlite.ts'
-export type { SqliteOptions } from './sql/sqlite-files.ts'

@@ -74,18 +74,13 @@ const intervalMs = { terminal: 100, file: 5000 }
 
 type Stream = Writable & { isTTY?: boolean }
 
-interface Amount {
-  count: number
-  bytes: number
-}
-
 /** Shows progress: on a terminal in one overwritten line, otherwise in a new line every five seconds. */
 export class Progress {
   readonly #stream: Stream
   #phase = ''
   #rows = 0
-  #of: Amount = { count: 0, bytes: 0 }
-  #done: Amount = { count: 0, bytes: 0 }
+  #of = { count: 0, bytes: 0 }
+  #done = { count: 0, bytes: 0 }
   #shownAt = Date.now()
 
   constructor(stream: Stream) {
@@ -93,7 +88,7 @@ export class Progress {
   }
 
   /** Begins to count blobs. */
-  begin(phase: string, of: Amount) {
+  begin(phase: string, of: { count: number; bytes: number }) {
     this.#phase = phase
     this.#of = of
     this.#done = { count: 0, bytes: 0 }

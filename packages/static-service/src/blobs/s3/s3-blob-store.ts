@@ -136,8 +136,7 @@ export class S3BlobStore implements BlobStore {
   }
 
   async dropForm(digest: string, coding: CompressedCoding): Promise<void> {
-    const { postgres, graceSeconds } = this.#options
-    await postgres.run(deleteContents(isForm(digest, coding), graceSeconds))
+    await this.#options.postgres.run(deleteContents(isForm(digest, coding), this.#options.graceSeconds))
   }
 
   // PostgreSQL's own pages and log are left to its vacuum and checkpoints.
