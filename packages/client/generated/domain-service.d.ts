@@ -1874,7 +1874,7 @@ export interface components {
             approved_by?: string;
             /**
              * Format: date-time
-             * @description of a change made outside: when the zone was last seen without it
+             * @description made outside: when the zone was last seen without it
              */
             seen_since?: string;
             /**
@@ -2087,7 +2087,7 @@ export interface components {
             approved_by?: string;
             /**
              * Format: date-time
-             * @description of a change made outside: when the zone was last seen without it
+             * @description made outside: when the zone was last seen without it
              */
             seen_since?: string;
             /**
@@ -8339,7 +8339,7 @@ export interface operations {
                         approved_by?: string;
                         /**
                          * Format: date-time
-                         * @description of a change made outside: when the zone was last seen without it
+                         * @description made outside: when the zone was last seen without it
                          */
                         seen_since?: string;
                         /**

@@ -29,10 +29,7 @@ export const Change = z
     token: z.string().optional().describe('name of the API token that was used'),
     request_id: z.string().meta({ description: 'the x-request-id of the write', examples: [change.request_id] }),
     approved_by: z.string().optional().describe('who approved it'),
-    seen_since: z.iso
-      .datetime()
-      .optional()
-      .describe('of a change made outside: when the zone was last seen without it'),
+    seen_since: z.iso.datetime().optional().describe('made outside: when the zone was last seen without it'),
     status: z.enum(changeStatuses).meta({
       description:
         'confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved',

@@ -116,10 +116,7 @@ export function registerChangeRoutes(app: App, parts: Dependencies) {
     const { caller } = request
     const seen = { ...filter, domains: caller.domains, since: since === undefined ? undefined : new Date(since) }
     const { changes, ...found } = await ledger.list(seen, { page, page_size, after })
-    return {
-      changes: changes.map((change) => describeChange(change, { caller })),
-      ...pageOf(request, reply, found),
-    }
+    return { changes: changes.map((change) => describeChange(change, { caller })), ...pageOf(request, reply, found) }
   })
   app.get(`${path}/:id`, routes.getChange, async ({ caller, params }, reply) => {
     const change = await findVisible(ledger, params.id, caller)

@@ -62,11 +62,7 @@ const DomainInfoAnswer = z
   .meta({ id: 'DomainInfo' })
 
 const NameserversAnswer = z
-  .object({
-    domain: domainName,
-    uses_registrar_dns: flag(true),
-    nameservers: z.array(z.object({ name: nameserver })),
-  })
+  .object({ domain: domainName, uses_registrar_dns: flag(true), nameservers: z.array(z.object({ name: nameserver })) })
   .meta({ id: 'Nameservers' })
 
 const searchTerm = z.string('must be given once, with 1 to 70 characters').min(1).max(70).optional()
@@ -94,11 +90,7 @@ const ListDomains = z
       .literal(Object.keys(sorts) as (keyof typeof sorts)[])
       .transform((field) => sorts[field])
       .optional()
-      .meta({
-        type: 'string',
-        enum: Object.keys(sorts),
-        description: 'a field, `-` before it for descending order; or `sort_by`',
-      }),
+      .describe('a field, `-` before it for descending order; or `sort_by`'),
   })
   .refine((query) => !query.search || !query.search_term, { path: ['search'], error: 'must not be beside search_term' })
   .refine((query) => !query.sort || !query.sort_by, { path: ['sort'], error: 'must not be beside sort_by' })

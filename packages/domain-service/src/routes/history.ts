@@ -77,10 +77,7 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
     const { caller } = request
     const filter = { domain: request.params.domain.name, sentOnly: true }
     const { changes, ...page } = await ledger.list(filter, request.query)
-    return {
-      history: changes.map((change) => describeEntry(change, { caller })),
-      ...pageOf(request, reply, page),
-    }
+    return { history: changes.map((change) => describeEntry(change, { caller })), ...pageOf(request, reply, page) }
   })
   app.get(`${path}/:id`, reads.getHistoryEntry, async (request) => {
     const { change, zones } = await findEntry(ledger, request.params)

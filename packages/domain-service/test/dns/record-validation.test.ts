@@ -42,6 +42,7 @@ test.each([
   ['MX', longestTarget, `${longestTarget}.`],
   ['TXT', '  v=spf1 "a" +all;\t\u00e9 ', '  v=spf1 "a" +all;\t\u00e9 '],
   ['TXT', 'x'.repeat(2500), 'x'.repeat(2500)],
+  ['TXT', '.', '.'],
   ['TXT', '\u{1f600}'.repeat(2500), '\u{1f600}'.repeat(2500)],
   ['URL', 'http://example.net/a?b=c&d', 'http://example.net/a?b=c&d'],
   ['URL', longestUrl, longestUrl],

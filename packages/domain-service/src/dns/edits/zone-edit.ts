@@ -79,8 +79,7 @@ export interface EnsureEdit {
  */
 export function namedRrsets(zone: Zone, edit: ZoneEdit): NamedRrset[] {
   const { domain } = zone
-  // Each of these lists is of one kind of edit.
-  const { remove = [], update = [], add = [], records = [], present = [], absent = [] } = edit as Lists
+  const { remove = [], update = [], add = [], records = [], present = [], absent = [] } = edit as EditLists
   const live = new Map(zone.rows.map((row) => parseRow(row).record).map((record) => [record.id, record]))
   const old = [...remove, ...update.map(({ id }) => id)].flatMap((id) => live.get(id) ?? [])
   const renamed = update.flatMap(({ id, patch }) => {
@@ -90,12 +89,8 @@ export function namedRrsets(zone: Zone, edit: ZoneEdit): NamedRrset[] {
   const own = 'type' in edit ? [edit] : []
   const named = [...add, ...records, ...present, ...absent, ...renamed, ...own]
   const wanted = named.map(({ name, type }) => ({ name: ownerOf(name) || '@', type: type.toUpperCase() }))
-  return [
-    ...old.map(({ name, type }) => ({ name, type })),
-    ...wanted.filter(({ name }) => validateName(name, domain) === undefined),
-  ]
+  return [...old, ...wanted.filter(({ name }) => validateName(name, domain) === undefined)]
 }
 
-type Lists = Partial<
-  Pick<BatchEdit, 'remove' | 'update' | 'add'> & Pick<ReplaceEdit, 'records'> & Pick<EnsureEdit, 'present' | 'absent'>
->
+/** The fields of these kinds of edits: each list is of one kind. */
+export type EditLists = Partial<Omit<BatchEdit, 'kind'> & Omit<ReplaceEdit, 'kind'> & Omit<EnsureEdit, 'kind'>>

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
 import { rrsetPointer } from '../../dns/edits/apply-edit.ts'
 import { findConflicts, type Pointer } from '../../dns/edits/compose-zone.ts'
-import type { BatchEdit, ReplaceEdit, SetRrsetEdit, ZoneEdit } from '../../dns/edits/zone-edit.ts'
+import type { EditLists, SetRrsetEdit, ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { type Field, faultsOf, type RecordInput, toRow } from '../../dns/record.ts'
 import { recordTypes } from '../../dns/record-types.ts'
 import { emailTypes, readValue } from '../../dns/zone.ts'
@@ -64,7 +64,7 @@ export const patchFields = {
  */
 export function editFaults(edit: ZoneEdit, domain: string): Fault[] {
   if (edit.kind === 'setRrset') return rrsetFaults(edit, domain)
-  const { isSingle, update = [], add = [], records = [] } = edit as Lists
+  const { isSingle, update = [], add = [], records = [] } = edit as EditLists
   const pointTo = (list: string) => (given: Given | undefined, index: number) => ({
     given: given ?? {},
     pointer: isSingle ? singlePointer : (field: Field) => `/${list}/${index}/${field}`,
@@ -110,9 +110,6 @@ export function takingRecords<Route extends { config: object }, Request>(
 
 // 150 records of 2500 characters, each escaped in JSON as two surrogates.
 const maxRecordsBytes = 5 * 1024 * 1024
-
-/** Of a batch and of a replacement. */
-type Lists = Partial<Pick<BatchEdit, 'isSingle' | 'update' | 'add'> & Pick<ReplaceEdit, 'records'>>
 
 type Given = { [Name in keyof RecordInput]?: RecordInput[Name] | undefined }
 

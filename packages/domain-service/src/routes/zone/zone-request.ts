@@ -171,9 +171,7 @@ export const zoneAnswers = {
   },
 }
 
-type WriteRequest = AtDomain & {
-  query: { dry_run: boolean; propose: boolean; force: boolean }
-}
+type WriteRequest = AtDomain & { query: { dry_run: boolean; propose: boolean; force: boolean } }
 
 /**
  * Carries a write out, or queues it where the client prefers not to wait (RFC 7240). Rights and faults that need no zone
