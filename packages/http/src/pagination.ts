@@ -2,12 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 
 export const Pagination = z
-  .object({
-    page: z.int(),
-    page_size: z.int().meta({ examples: [50] }),
-    total_items: z.int(),
-    total_pages: z.int(),
-  })
+  .object({ page: z.int(), page_size: z.int().meta({ examples: [50] }), total_items: z.int(), total_pages: z.int() })
   .meta({ id: 'Pagination' })
 
 /** The query parameters of a list: `page` from 1, `page_size` from 1 to `max`. */
@@ -78,10 +73,7 @@ export const afterQuery = <Position>(position: z.ZodType<Position>) => ({
 export const Next = z
   .string()
   .nullable()
-  .meta({
-    description: 'send it as `after` for the following rows; null: there are none',
-    examples: [null],
-  })
+  .meta({ description: 'send it as `after` for the following rows; null: there are none', examples: [null] })
 
 /** The cursor `next` for a position, and null at the end (`position` undefined). Sets `Link`. */
 export const nextOf = (request: FastifyRequest, reply: FastifyReply, position: unknown) =>

@@ -17,10 +17,7 @@ export function createLogger(settings: { name: string; level: string }, to?: Des
   return Object.assign(pino(options, output), { output })
 }
 
-const unbatched = (to: DestinationStream): LogOutput => ({
-  write: (line) => to.write(line),
-  droppedLines: 0,
-})
+const unbatched = (to: DestinationStream): LogOutput => ({ write: (line) => to.write(line), droppedLines: 0 })
 
 const secretNames = ['authorization', 'password', 'access_token', 'token', 'secret', 'ApiKey', 'apiKey']
 const secretPaths = secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`])

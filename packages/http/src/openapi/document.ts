@@ -32,19 +32,12 @@ export function generateDocument({ tags = [], ...info }: About, all: DocumentedR
   listErrorCodes(sides, routes)
   return {
     openapi: '3.1.0',
-    info: {
-      ...info,
-      contact: { name: 'The operators of this service' },
-      license: { name: 'MIT', identifier: 'MIT' },
-    },
+    info: { ...info, contact: { name: 'The operators of this service' }, license: { name: 'MIT', identifier: 'MIT' } },
     // Relative to the document: a proxy may serve this app under a prefix.
     servers: [{ url: '.', description: 'this service' }],
     tags,
     paths: describePaths(routes, sides),
-    components: {
-      schemas: { ...sides.input.components, ...sides.output.components },
-      securitySchemes,
-    },
+    components: { schemas: { ...sides.input.components, ...sides.output.components }, securitySchemes },
   }
 }
 
