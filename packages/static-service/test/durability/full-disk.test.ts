@@ -352,6 +352,25 @@ async function recordUntilRefused(service: Service) {
   }
 }
 
+test.each(['folder', 's3'])('without its folder for temporary files the disk is unavailable: %s', async (form) => {
+  await using opened = await openEither(form)
+
+  rmSync(opened.tmp, { recursive: true })
+
+  expect(opened.store.check().disk).toEqual({ status: 'unavailable' })
+})
+
+async function openEither(form: string) {
+  if (form === 's3') return openS3Contents()
+  const dataDir = mkdtempSync(join(tmpdir(), 'static-no-tmp-'))
+  const store = await FolderBlobStore.open(dataDir, { isReferenced: async () => false, onError: () => undefined })
+  const close = async () => {
+    await store.close()
+    rmSync(dataDir, { recursive: true })
+  }
+  return { store, tmp: join(dataDir, 'tmp'), [Symbol.asyncDispose]: close }
+}
+
 test('a compressed form drops no history to make room for itself', async () => {
   using disk = mountSmallDisk(24)
   expect(disk === undefined || disk.folder !== '').toBe(true)

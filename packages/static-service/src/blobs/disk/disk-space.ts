@@ -1,4 +1,4 @@
-import { closeSync, openSync, statfsSync } from 'node:fs'
+import { accessSync, closeSync, constants, openSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { BackgroundTask, codeOf } from '@domains-and-files/persistence'
 import { insufficientStorage } from '../../errors.ts'
@@ -118,11 +118,12 @@ export class DiskSpace {
 }
 
 /**
- * Whether files can be written in a data directory. Opens one: Linux still permits `access` where a file system has
- * stopped after an error. Not a database: closing it would end its locks.
+ * Whether files can be written in a data directory and its `tmp`. Opens one: Linux still permits `access` where a file
+ * system has stopped after an error. Not a database: closing it would end its locks.
  */
 export function isWritable(dataDir: string): boolean {
   try {
+    accessSync(join(dataDir, 'tmp'), constants.W_OK)
     closeSync(openSync(join(dataDir, 'writable'), 'a', 0o600))
     return true
   } catch (error) {
