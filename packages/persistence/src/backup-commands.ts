@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { verifiedName } from './backup/archive.ts'
+import { verifiedName } from './backup/archived-service.ts'
 import type { runDataCommand as run } from './backup/data-command.ts'
 
 /**

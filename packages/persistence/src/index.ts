@@ -1,6 +1,7 @@
 // Durable storage: atomic files, the lock of a data directory, migrations, PostgreSQL, backup and restore.
 
 export { BackgroundTask } from './background-task.ts'
+export type { ArchivedAccounts, ArchivedService, ArchivedStores, DatabaseStores } from './backup/archived-service.ts'
 export {
   allEnded,
   type BackupBlobs,
@@ -8,8 +9,7 @@ export {
   type Row,
   type SqlTable,
   writeRows,
-} from './backup/archive.ts'
-export type { ArchivedAccounts, ArchivedService, ArchivedStores, DatabaseStores } from './backup/archived-service.ts'
+} from './backup/archived-service.ts'
 export { readBackupTimes, runDataCommand } from './backup-commands.ts'
 export * from './clock.ts'
 export { announceBackup, BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'

@@ -8,9 +8,10 @@ import { DataDirError } from '../errors.ts'
 import type { Connection } from '../postgres/connections.ts'
 import { lockSchema, restores } from '../postgres/migrate-postgres.ts'
 import { name, sql } from '../sql/sql.ts'
-import { type BackupBlobs, blobTable } from './archive.ts'
 import {
   type ArchivedService,
+  type BackupBlobs,
+  blobTable,
   type DatabaseStores,
   type DataPlaces,
   type FilledStores,

@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { fsyncDirectory, writeNew } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
 import type { BlobRef } from '../open-blob.ts'
-import { blobTable, type PrivateFiles, type Row, type Table, verifiedName } from './archive.ts'
+import { blobTable, type PrivateFiles, type Row, type Table, verifiedName } from './archived-service.ts'
 
 const Digest = z.string().regex(/^[0-9a-f]{64}$/)
 const Name = z.string().regex(/^[a-z._-]+$/)
