@@ -167,9 +167,8 @@ export function readService(name: string | undefined): ServiceName {
 /** The data directory of a service: `npm start` gives each a folder in its DATA_DIR, which is there if one of both is. */
 export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
   const root = env.DATA_DIR || 'data'
-  return !env.DATA_DIR || Object.keys(services).some((each) => existsSync(join(root, each)))
-    ? join(root, service)
-    : root
+  const hasFolders = !env.DATA_DIR || Object.keys(services).some((each) => existsSync(join(root, each)))
+  return hasFolders ? join(root, service) : root
 }
 
 /** @throws {UsageError} for a limit that means nothing in the service: what is granted would be unlimited. */
@@ -229,10 +228,7 @@ function openDatabase(service: string, env: NodeJS.ProcessEnv): Promise<Postgres
  * Reads a new password: from a terminal twice, without echo; otherwise from the first line.
  * @throws {Error} if it is missing, or not repeated.
  */
-export async function readNewPassword({
-  stdin: input,
-  stderr,
-}: Pick<CommandLine, 'stdin' | 'stderr'>): Promise<string> {
+export async function readNewPassword({ stdin: input, stderr }: Omit<CommandLine, 'env' | 'stdout'>) {
   const terminal = input.isTTY === true
   // readline echoes to its output, so it gets one that discards.
   const output = new Writable({ write: (_chunk, _encoding, done) => done() })

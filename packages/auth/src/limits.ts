@@ -127,14 +127,8 @@ export type Limits = z.infer<z.ZodObject<typeof wantedLimits>>
 
 /** The limits as responses show them. */
 export const shownLimits = {
-  domains: z
-    .array(z.string())
-    .nullable()
-    .meta({ description: 'null: not limited', examples: [['example.com']] }),
-  folders: z
-    .array(z.string())
-    .nullable()
-    .meta({ description: 'null: not limited', examples: [null] }),
+  domains: z.nullable(z.array(z.string())).meta({ description: 'null: not limited', examples: [['example.com']] }),
+  folders: z.nullable(z.array(z.string())).meta({ description: 'null: not limited', examples: [null] }),
   writes: Writes.nullable().meta({ examples: [null] }),
 }
 

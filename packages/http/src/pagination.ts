@@ -71,8 +71,7 @@ export const afterQuery = <Position>(position: z.ZodType<Position>) => ({
 
 /** The cursor `next` of a list response, for `afterQuery`; null at the end. */
 export const Next = z
-  .string()
-  .nullable()
+  .nullable(z.string())
   .meta({ description: 'send it as `after` for the following rows; null: there are none', examples: [null] })
 
 /** The cursor `next` for a position, and null at the end (`position` undefined). Sets `Link`. */

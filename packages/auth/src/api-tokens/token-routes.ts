@@ -17,14 +17,8 @@ const TokenRecord = z
     owner: z.string().meta({ examples: ['admin'] }),
     role: tokenLimits.role.unwrap().nullable().describe('null: only `records`'),
     ...shownLimits,
-    records: z
-      .array(RecordLimit)
-      .nullable()
-      .meta({ description: 'null: not limited', examples: [null] }),
-    networks: z
-      .array(z.string())
-      .nullable()
-      .meta({ description: 'null: from everywhere', examples: [null] }),
+    records: z.nullable(z.array(RecordLimit)).meta({ description: 'null: not limited', examples: [null] }),
+    networks: z.nullable(z.array(z.string())).meta({ description: 'null: from everywhere', examples: [null] }),
     replace: z.boolean().describe("by the registrar's protocol: whether it may replace a zone that it has not read"),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().nullable().describe('null: never'),

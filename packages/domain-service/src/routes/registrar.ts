@@ -48,10 +48,7 @@ const RegistrarState = z
       })
       .describe('reading for changes that were made outside'),
     last_success_at: z.iso.datetime().nullable(),
-    last_failure: z
-      .object({ at: z.iso.datetime(), code: z.string() })
-      .nullable()
-      .meta({ examples: [null] }),
+    last_failure: z.nullable(z.object({ at: z.iso.datetime(), code: z.string() })).meta({ examples: [null] }),
   })
   .meta({ id: 'RegistrarState' })
 

@@ -23,10 +23,7 @@ const LinkRecord = z
   .object({
     id: z.string().meta({ examples: [exampleId] }),
     path: Path.describe('of a file, or of a folder with a trailing slash'),
-    name: z
-      .string()
-      .nullable()
-      .meta({ examples: [null] }),
+    name: z.nullable(z.string()).meta({ examples: [null] }),
     expires_at: z.iso.datetime(),
     downloads_left: z.int().nullable().describe('null: not limited'),
     by: Username,

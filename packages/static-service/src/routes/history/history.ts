@@ -38,10 +38,7 @@ const State = z
     action: z.enum(changeActions),
     sha256: Sha256.nullable().describe('null: the change removed the file'),
     size: Size.nullable(),
-    content_type: z
-      .string()
-      .nullable()
-      .meta({ examples: ['text/plain'] }),
+    content_type: z.nullable(z.string()).meta({ examples: ['text/plain'] }),
     is_current: z.boolean(),
     forgotten: Forgotten,
   })
