@@ -107,6 +107,7 @@ async function runCommand<Opened>(program: Program<Opened>, args: string[], line
     throw new UsageError(`Usage: ${usage}; a password is never an argument`)
   }
   const named = Object.fromEntries(command.words.map((word, at) => [word, words[at]]))
+  if (named.service && options.service) throw new UsageError('The service is an argument here')
   const given = { ...fieldsOf(options), ...named }
   const { service: _, ...fields } = given
   const run = command.read(fields)

@@ -80,6 +80,7 @@ test.each([
   [['add', 'static', 'ci', '--owner', 'adam', '--domains', 'example.com'], 2, '--domains'],
   [['add', 'static', 'ci', '--owner', 'adam', '--replace'], 2, '--replace'],
   [['add', 'domain', 'ci', '--owner', 'adam', '--folders', 'site/'], 2, '--folders'],
+  [['add', 'domain', 'ci', '--owner', 'adam', '--service', 'static'], 2, 'The service is an argument here'],
   [['remove', 'static', 'x'], 1, 'No API token x'],
   [['rotate', 'static'], 2, 'Missing command'],
   [['list', 'static', '--all'], 2, 'Unknown option'],
