@@ -146,13 +146,16 @@ export async function storeEffects(
 /** Backoff before a batch may take a failed asynchronous change again: 5 s, doubled each time, at most 300 s. */
 const pauseMs = sql`case when attempts >= 6 then 300000 else 5000 * (1 << attempts) end`
 
-/** Ends changes, or queues them again. */
-export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOutcome[]) {
+/**
+ * Ends changes, or queues them again. Without `isHeld` another process may hold the domain's lease: then only changes
+ * that it has not sent are ended.
+ */
+export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOutcome[], isHeld: boolean) {
   if (outcomes.length === 0) return
   const known = await transaction.all<KnownChange>(sql`select id, status, before, after
     from ${changes} where id in (${list(outcomes.map(({ id }) => id))})`)
   const knownOf = new Map(known.map((each) => [each.id, each]))
-  for (const { id, zones } of outcomes) if (zones) await replaceZones(transaction, knownOf.get(id), zones)
+  for (const { id, zones } of isHeld ? outcomes : []) if (zones) await replaceZones(transaction, knownOf.get(id), zones)
   const rows = outcomes.map(({ id, status, error, ...rest }) => {
     const { verified = true, releaseKey = false, isUnsent = false } = rest
     const isUndone = isUnsent || status === 'refused'
@@ -163,6 +166,9 @@ export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOu
     return sql`(cast(${id} as bigint), ${status}, cast(${verified} as integer), ${warnings && JSON.stringify(warnings)},
       ${problem}, ${reason}, cast(${releaseKey} as integer), cast(${isUnsent} as integer))`
   })
+  const mayEnd = isHeld
+    ? sql`(ended.column8 = 0 or status = 'queued')`
+    : sql`ended.column8 = 1 and ended.column2 <> 'queued' and status = 'queued'`
   const ended = await transaction.all<ChangeRow>(sql`
     update ${changes} set status = ended.column2, verified = ended.column3,
       warnings = coalesce(ended.column4, warnings), problem = ended.column5, reason = coalesce(ended.column6, reason),
@@ -172,8 +178,7 @@ export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOu
       request = case when ended.column2 = 'queued' then request end,
       not_before = case when ended.column2 = 'queued' and ended.column8 = 1 then ${now} + ${pauseMs} else not_before end,
       attempts = case when ended.column2 = 'queued' then attempts + ended.column8 else attempts end
-    from (values ${join(rows)}) as ended where changes.id = ended.column1
-      and (ended.column8 = 0 or status = 'queued') returning ${listedColumns}`)
+    from (values ${join(rows)}) as ended where changes.id = ended.column1 and ${mayEnd} returning ${listedColumns}`)
   const isEnded = new Set(ended.map(({ id }) => id))
   const stored = await storeEffects(
     transaction,

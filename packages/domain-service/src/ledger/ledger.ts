@@ -190,7 +190,7 @@ export class Ledger extends ChangeHistory {
       // Locks the known zone first, as comparisons do: otherwise the two could deadlock.
       const known = await findKnown(transaction, domain)
       const send = await updateSend(transaction, id, outcome)
-      await endChanges(transaction, outcome.changes)
+      await endChanges(transaction, outcome.changes, true)
       await recordOwnSend(transaction, { send, known }, outcome)
       await notify(transaction, domain)
       return version
@@ -201,8 +201,9 @@ export class Ledger extends ChangeHistory {
   async endChanges(domain: string, outcomes: ChangeOutcome[], isForgettable = false): Promise<void> {
     const database = isForgettable ? this.#unsynced : this.sql
     await database.transaction(async (transaction) => {
-      await this.#leases?.lock(transaction, domain)
-      await endChanges(transaction, outcomes)
+      const isHeld = !this.#leases || this.#leases.current(domain) !== undefined
+      if (isHeld) await this.#leases?.lock(transaction, domain)
+      await endChanges(transaction, outcomes, isHeld)
       await notify(transaction, domain)
     })
   }

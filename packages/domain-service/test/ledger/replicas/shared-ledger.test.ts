@@ -1,3 +1,4 @@
+import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
 import { deleteHistory } from '../../../src/ledger/history-pruning.ts'
 import { Ledger } from '../../../src/ledger/ledger.ts'
@@ -43,6 +44,23 @@ test('a holder that has lost its lease without noticing records no intent and no
   await expect(set.first.ledger.endSend(started, outcome)).rejects.toMatchObject(lost)
   await set.second.ledger.endSend(started, outcome)
   expect((await set.second.ledger.sendsOf(domain)).open).toEqual([])
+})
+
+test('a refusal of what was not sent is recorded without the lease, and nothing else', async () => {
+  await using set = await openReplicas()
+  const [refused, other] = [
+    await enqueue(set.first.ledger, requestBy('admin')),
+    await enqueue(set.first.ledger, requestBy('admin')),
+  ]
+  const error = new HttpError(412, 'precondition_failed', 'the zone has changed')
+
+  await set.second.ledger.endChanges(domain, [
+    { id: refused, status: 'refused', error, isUnsent: true },
+    { id: other, status: 'confirmed' },
+  ])
+
+  const found = await Promise.all([refused, other].map((id) => set.second.ledger.find(id)))
+  expect(found.map((change) => change?.status)).toEqual(['refused', 'queued'])
 })
 
 test('one idempotency key is one change, also for requests at the same time', async () => {
