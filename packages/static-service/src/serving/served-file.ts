@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { methodNotAllowed, type PreparedHead, prepareHead, type RawResponse } from '@domains-and-files/http'
+import { HttpError, methodNotAllowed, type PreparedHead, prepareHead, type RawResponse } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import { minBytes } from '../blobs/compressor.ts'
 import { blobPathOf } from '../blobs/stored-blob.ts'
@@ -127,6 +127,13 @@ export interface Selected {
   selection: Selection
   representation: Representation
   status: 200 | 404
+}
+
+/** An error about the file, with its Vary and Cross-Origin-Resource-Policy. */
+export function withVary({ status, code, message, headers }: HttpError, file: ServedFile) {
+  const { vary, 'cross-origin-resource-policy': policy = '' } = file.headers
+  const own = { 'cross-origin-resource-policy': policy, ...(vary && { vary }) }
+  return new HttpError(status, code, message, { headers: { ...headers, ...own } })
 }
 
 /** The head of a complete response, of this size. A 200 without a query is cached. */

@@ -26,6 +26,7 @@ import {
   respondToOther,
   type Selected as SelectedFile,
   type ServedFile,
+  withVary,
 } from './served-file.ts'
 import {
   cleanUrlTarget,
@@ -128,9 +129,9 @@ export class StaticHandler implements RawRoute {
     const { request, link, file, selection, representation } = selected
     const { cache, rules, isForwarded } = this.#dependencies
     const verdict = evaluateConditions(request.headers, representation.validators)
-    if (verdict === 'failed') throw preconditionFailed(link ? nameOf(file.row.path) : file.row.path)
+    if (verdict === 'failed') throw withVary(preconditionFailed(link ? nameOf(file.row.path) : file.row.path), file)
     if (verdict === 'not modified') return { head: notModifiedHead(selected) }
-    if (selection === 'unsatisfiable') throw rangeNotSatisfiable(file.row.size)
+    if (selection === 'unsatisfiable') throw withVary(rangeNotSatisfiable(file.row.size), file)
     if (request.method === 'HEAD') return this.#respondHead(selected)
     if (link) return this.#admit(selected, link)
     const { whole, text } = representation

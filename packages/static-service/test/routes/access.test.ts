@@ -156,6 +156,16 @@ describe('who may read a private file gets it, for itself alone', () => {
     },
   )
 
+  test('a refused condition and a refused range are theirs, too', async () => {
+    const headers = { 'x-api-key': token }
+    const failed = await get('drafts/a.css', { ...headers, 'if-match': '"x"' })
+    const outside = await get('drafts/a.css', { ...headers, range: 'bytes=999999-' })
+
+    expect([failed.status, outside.status]).toEqual([412, 416])
+    expect(failed.headers.vary).toBe('Authorization, Accept-Encoding')
+    expect(outside.headers['cross-origin-resource-policy']).toBe('same-origin')
+  })
+
   test('a private site has its index, clean URLs and its own page for missing paths', async () => {
     const headers = { authorization: `Bearer ${await service.tokenOf('viewer')}` }
 
