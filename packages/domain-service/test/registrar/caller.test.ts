@@ -126,7 +126,7 @@ test('after five failures in a row calls fail fast, then one probes', async () =
   await clock.advance(5_000)
   expect(breaker.state).toBe('half_open')
   breaker.admit()
-  expect(() => breaker.admit()).toThrow('given a pause')
+  expect(() => breaker.admit()).toThrow('gets a pause')
   breaker.succeeded()
 
   expect(breaker.state).toBe('closed')
