@@ -120,7 +120,11 @@ export const fileTooLarge = (maxBytes: number) =>
   new HttpError(413, 'file_too_large', `Maximum file size: ${maxBytes} bytes`)
 
 export const tooManyFiles = (maxFiles: number) =>
-  new HttpError(413, 'too_many_files', `Too many parts: at most one path, and files: ${maxFiles}`)
+  new HttpError(
+    413,
+    'too_many_files',
+    `Too many parts: at most one path and ${maxFiles === 1 ? 'one file' : `${maxFiles} files`}`,
+  )
 
 /** `excess`: such as `20000 files`. */
 export const treeTooLarge = (excess: string) =>

@@ -91,7 +91,7 @@ export const fileFlows: Flows = {
     await dialog.getByText('Do the same for all').click()
     await dialog.getByRole('button', { name: 'Replace' }).click()
     await tester.text('5 files uploaded, 1 failed').waitFor()
-    await tester.text('is a directory, or one above it is a file').waitFor()
+    await tester.text('it is a directory, or below a file').waitFor()
     await tester.checkAccessibility('a group of which one is refused')
     await tester.picture('upload-group-refused')
     const { files } = await api.call('GET', '/api/files/?prefix=rest')
