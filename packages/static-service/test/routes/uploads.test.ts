@@ -195,8 +195,8 @@ test('the limit of parts is named', async () => {
   )
 
   expect([one.body.detail, two.body.detail]).toEqual([
-    'Too many parts: at most one path, and files: 1',
-    'Too many parts: at most one path, and files: 2',
+    'Too many parts: at most one path and one file',
+    'Too many parts: at most one path and 2 files',
   ])
 })
 
