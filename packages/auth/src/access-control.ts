@@ -84,7 +84,7 @@ export function createAuthenticate(prefix: string, apiTokens: ApiTokens, session
   /** The caller that a request's credentials identify, even if they have expired. @throws {HttpError} 401 */
   const identify = async ({ headers, ip }: Sender): Promise<Caller> => {
     const token = readCredential(headers)
-    return token.startsWith(prefix) ? apiTokens.identify(token, ip) : sessions.verify(token)
+    return token.startsWith(prefix) ? apiTokens.identify(token, ip) : sessions.identify(token)
   }
   /** The caller that a request's credentials identify. @throws {HttpError} 401 */
   const authenticate = async (sender: Sender): Promise<Caller> => {

@@ -104,7 +104,7 @@ export class SessionTokens {
   }
 
   /** The caller that this token identifies, even if it has expired. @throws {HttpError} 401 */
-  async verify(token: string): Promise<Caller> {
+  async identify(token: string): Promise<Caller> {
     const { now, database } = this.#options
     const signed = this.#signed.get(token) ?? this.#readSigned(token)
     if (!signed || signed.claims.nbf * 1000 > now()) throw errors.tokenInvalid()
