@@ -919,7 +919,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Make a folder private or public
+         * Make a folder, or one file, private or public
          * @description Counts with the response, at every replica. A private file is 404 at `/static/` without credentials that may read it. Copies that caches hold of what was public are out of reach.
          */
         put: operations["setAccessRule"];

@@ -36,7 +36,7 @@ const routes = operations({
     ...answers(200, 'The rules by prefix', RuleList),
   },
   setAccessRule: {
-    summary: 'Make a folder private or public',
+    summary: 'Make a folder, or one file, private or public',
     description:
       'Counts with the response, at every replica. A private file is 404 at `/static/` without credentials that may read it. Copies that caches hold of what was public are out of reach.',
     params,

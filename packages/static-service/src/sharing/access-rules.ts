@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { HttpError } from '@domains-and-files/http'
 import { name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 
-/** Who may read the files below a folder. Instants are ISO 8601. */
+/** Who may read the files below a folder, or one file. Instants are ISO 8601. */
 export interface AccessRule {
   /** With a trailing slash. */
   prefix: string
@@ -58,8 +58,8 @@ export class AccessRules {
 
   isPublic(path: string): boolean {
     if (this.#rules.size === 0) return this.#isPublicByDefault
-    for (let slash = path.lastIndexOf('/'); slash > 0; slash = path.lastIndexOf('/', slash - 1)) {
-      const rule = this.#rules.get(path.slice(0, slash + 1))
+    for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {
+      const rule = this.#rules.get(`${path.slice(0, end)}/`)
       if (rule) return rule.public
     }
     return this.#isPublicByDefault

@@ -255,6 +255,18 @@ test('an admin limited to folders lists, sets and removes rules of these only', 
   expect((await send('DELETE', 'drafts/mine')).status).toBe(204)
 })
 
+test('a rule may name one file, and is at its path only', async () => {
+  for (const path of ['named/a.txt', 'named/a.txt.gz', 'named/b.txt']) await service.put(path, text)
+  const read = (path: string) => Promise.all([path, `${path}.gz`, 'named/b.txt'].map(async (each) => (await get(each)).status))
+  await setRule(service, 'named/a.txt', false)
+
+  expect(await read('named/a.txt')).toEqual([404, 200, 200])
+  expect((await service.call('GET', '/api/files/named/a.txt')).body.public).toBe(false)
+  await setRule(service, 'named', false)
+  await setRule(service, 'named/a.txt', true)
+  expect(await read('named/a.txt')).toEqual([200, 404, 404])
+})
+
 test('a token limited to records reads no private file', async () => {
   const json = { name: 'records', records: [{ name: 'www', types: ['A'] }] }
   const { body } = await service.call('POST', '/api/tokens', { json })
