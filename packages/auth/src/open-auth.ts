@@ -6,7 +6,7 @@ import { ApiTokens, type ApiTokensOptions } from './api-tokens/api-tokens.ts'
 import { type ServiceName, services } from './api-tokens/token-format.ts'
 import { loginTables, openAuthFile } from './auth-database.ts'
 import { defaultLoginLimits, LoginLimit, type LoginLimits } from './login/login-limit.ts'
-import { createHashQueue, hashPassword, minPasswordLength, verifyPassword } from './login/password.ts'
+import { createHashQueue, hashPassword, requireStrongPassword, verifyPassword } from './login/password.ts'
 import { OneTime } from './one-time.ts'
 import { type Caller, callerOfUser } from './rights.ts'
 import { SessionTokens } from './sessions/session-tokens.ts'
@@ -119,8 +119,8 @@ export async function ensureFirstAdmin(
   })
   if (!isCreated) return
   if (!password) print(`Created the user ${name} with the password ${secret} (it is not shown again).`)
-  if (secret.length < minPasswordLength)
-    print(`ADMIN_PASSWORD is shorter than ${minPasswordLength} characters: choose a longer one.`)
+  else
+    await requireStrongPassword(password, name).catch(({ message }) => print(`ADMIN_PASSWORD is weak. ${message}`))
 }
 
 /** The stores that identify callers of a service: users, API tokens, and trusts for workloads. */

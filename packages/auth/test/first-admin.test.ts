@@ -111,21 +111,25 @@ test('an invalid users file does not count as none', async () => {
   await expect(ensureFirstAdmin(usersIn(file), { production: false })).rejects.toThrow('it is not JSON')
 })
 
-test('a short password is accepted with a warning', async () => {
+test.each([
+  ['short', 'A password must have at least 10 characters'],
+  ['password123', 'This password is among the most common ones: choose another'],
+  ['administrator', 'A password must not be the username'],
+])('the weak password %s is accepted with a warning', async (adminPassword, reason) => {
   await using place = await begin()
   const { file, said, say } = place
 
   await ensureFirstAdmin(
     usersIn(file),
     {
-      adminUsername: 'root',
-      adminPassword: 'short',
+      adminUsername: 'administrator',
+      adminPassword,
       production: false,
     },
     say,
   )
 
-  expect(said).toEqual(['ADMIN_PASSWORD is shorter than 10 characters: choose a longer one.'])
+  expect(said).toEqual([`ADMIN_PASSWORD is weak. ${reason}`])
 })
 
 test('of services that start together exactly one creates the admin', async () => {

@@ -14,7 +14,7 @@ interface Phc {
 /** The cost of one hash: memory in KiB, passes, lanes. OWASP's minimum for argon2id. */
 export const defaultCost = { memory: 19_456, passes: 2, lanes: 1 }
 
-export const minPasswordLength = 10
+const minPasswordLength = 10
 export const Password = z.string().max(1024)
 
 /** @throws {HttpError} 400 for fewer than 10 characters, the username, or one of the most common passwords. */
