@@ -119,8 +119,7 @@ export async function ensureFirstAdmin(
   })
   if (!isCreated) return
   if (!password) print(`Created the user ${name} with the password ${secret} (it is not shown again).`)
-  else
-    await requireStrongPassword(password, name).catch(({ message }) => print(`ADMIN_PASSWORD is weak. ${message}`))
+  else await requireStrongPassword(password, name).catch(({ message }) => print(`ADMIN_PASSWORD is weak. ${message}`))
 }
 
 /** The stores that identify callers of a service: users, API tokens, and trusts for workloads. */

@@ -14,13 +14,12 @@ interface Phc {
 /** The cost of one hash: memory in KiB, passes, lanes. OWASP's minimum for argon2id. */
 export const defaultCost = { memory: 19_456, passes: 2, lanes: 1 }
 
-const minPasswordLength = 10
 export const Password = z.string().max(1024)
 
 /** @throws {HttpError} 400 for fewer than 10 characters, the username, or one of the most common passwords. */
 export async function requireStrongPassword(password: string, username: string): Promise<void> {
   const text = password.normalize('NFC').toLowerCase()
-  if ([...text].length < minPasswordLength) throw errors.weakPassword()
+  if ([...text].length < 10) throw errors.weakPassword()
   if (text === username.toLowerCase()) throw errors.weakPassword('A password must not be the username')
   // Loaded on demand: it takes 4 MB, and only setting a password needs it.
   const { dictionary } = await import('@zxcvbn-ts/language-common')

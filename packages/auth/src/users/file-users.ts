@@ -42,16 +42,17 @@ export class FileUsers implements Users {
     return this.#content.fault
   }
 
-  /** A missing file has no users. @throws {StartRefusedError} for any fault. */
+  /** A file that never was there has no users. @throws {StartRefusedError} for any fault. */
   async list() {
-    if (!statSync(this.name, { throwIfNoEntry: false })) return []
+    if (!this.#last?.byName.size && !statSync(this.name, { throwIfNoEntry: false })) return []
     return this.#parse(() => readFileSync(this.name, 'utf8'))
   }
 
   /** Locks the file between processes. @throws {StartRefusedError} for any fault, instead of overwriting it. */
   async update(change: (users: User[]) => User[]) {
     await updateFile(this.name, (text) => {
-      const before = text === undefined ? [] : this.#parse(() => text)
+      const isNew = text === undefined && !this.#last?.byName.size
+      const before = isNew ? [] : this.#parse(() => text ?? readFileSync(this.name, 'utf8'))
       return `${JSON.stringify({ users: changeUsers(before, change) }, null, 2)}\n`
     })
   }

@@ -163,6 +163,17 @@ test('while the file is missing its last users count, and one report is made', a
   expect(opened.reports).toEqual([expect.stringContaining('ENOENT')])
 })
 
+test('while the file is missing no change replaces its users, who are not listed as none', async () => {
+  await using opened = await open()
+  await opened.users.find('adam')
+  await rename(opened.file, `${opened.file}.away`)
+
+  await expect(opened.users.update((users) => [...users, vera])).rejects.toThrow('no such file')
+  await expect(opened.users.list()).rejects.toThrow('no such file')
+
+  expect(await readdir(opened.folder.path)).not.toContain('users.json')
+})
+
 test('a file that the disk did not show is read again at the next look-up', async () => {
   await using opened = await open()
   const { readFileSync } = fs

@@ -257,7 +257,8 @@ test('an admin limited to folders lists, sets and removes rules of these only', 
 
 test('a rule may name one file, and is at its path only', async () => {
   for (const path of ['named/a.txt', 'named/a.txt.gz', 'named/b.txt']) await service.put(path, text)
-  const read = (path: string) => Promise.all([path, `${path}.gz`, 'named/b.txt'].map(async (each) => (await get(each)).status))
+  const read = (path: string) =>
+    Promise.all([path, `${path}.gz`, 'named/b.txt'].map(async (each) => (await get(each)).status))
   await setRule(service, 'named/a.txt', false)
 
   expect(await read('named/a.txt')).toEqual([404, 200, 200])
