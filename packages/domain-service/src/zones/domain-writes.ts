@@ -195,8 +195,8 @@ export class DomainWrites {
     const isShared = this.#options.replicas !== undefined // Other processes queue writes, too.
     let pulledTo = await this.#pull(writes)
     const latest = performance.now() + (isShared ? maxSharedDebounceMs : maxDebounceMs)
-    const mayJoin = isShared || writes.length > 1
-    for (let seen = 0; mayJoin && writes.length > seen && performance.now() < latest; ) {
+    const mayJoin = isShared || writes.length + this.#accepting > 1
+    for (let seen = 0; mayJoin && writes.length + this.#accepting > seen && performance.now() < latest; ) {
       seen = writes.length
       await sleep(isShared ? 50 : 20)
       await nextIteration() // Lets Node first read requests that are ready at the sockets.

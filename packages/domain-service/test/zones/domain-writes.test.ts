@@ -4,7 +4,11 @@ import { expect, test, vi } from 'vitest'
 import { hurry, hurryTimers } from '../../../../test/support/hurried-timers.ts'
 import { isDatabaseQuiet } from '../../../../test/support/postgres/pools.ts'
 import { PostgresProxy } from '../../../../test/support/postgres/postgres-proxy.ts'
+import { type Domain, readDomain } from '../../src/dns/domain-name.ts'
+import type { QueuedChange } from '../../src/ledger/ledger.ts'
+import { DomainWrites } from '../../src/zones/domain-writes.ts'
 import { makeDatabase } from '../support/databases.ts'
+import { requestBy } from '../support/ledger.ts'
 import { startReplicas } from '../support/replicas.ts'
 import { start } from '../support/start.ts'
 
@@ -14,6 +18,24 @@ const record = (name: string) => ({ body: { name, address: '192.0.2.9' } })
 /** The time limit of statements: the default one for a database that is silenced by `silence`. */
 const limitMs = 150_000
 const limited = { DATABASE_TIMEOUT_MS: String(limitMs) }
+
+test('a write that is being queued when a batch gathers its writes joins that batch', async () => {
+  const [first, second] = [1, 2].map((id) => ({ id, isAsync: 1, request: requestBy('admin') }))
+  const ready = vi
+    .fn()
+    .mockResolvedValueOnce({ ready: [first], upTo: 1 })
+    .mockResolvedValueOnce({ ready: [second], upTo: 2 })
+    .mockResolvedValue({ ready: [], upTo: 2 })
+  const acceptAwaited = () => new Promise(() => undefined)
+  const domain = readDomain('example.com')
+  const writes = new DomainWrites(domain as Domain, { ledger: { acceptAwaited, ready } } as never)
+  void writes.write(requestBy('admin'))
+  const gathered: QueuedChange[] = []
+
+  await writes.gather(gathered)
+
+  expect(gathered).toEqual([first, second])
+})
 
 test('a write at one replica is seen by the next read at another', async () => {
   await using set = await startReplicas(2)
