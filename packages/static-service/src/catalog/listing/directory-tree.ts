@@ -23,7 +23,7 @@ interface Directory {
 /**
  * A directory (the root is empty) and as many levels below it, as JSON of the response: objects would take longer between
  * threads. Breadth first; a directory that does not fit whole stays unopened, except the first. Undefined when there is
- * no such directory.
+ * no such directory. SQLite reads files from their index alone: each row would be another page of the database.
  */
 export const readTree = (
   database: Sql,
@@ -63,7 +63,7 @@ async function open(transaction: SqlTransaction, opened: Directory[], limit: num
   const isIn = among([...nodes.keys()])
   const directories = await readDirectories(transaction, sql`parent ${isIn} order by parent, name limit ${limit}`)
   const files = await transaction.all<Node & { directory: string }>(
-    sql`select directory, name, path, 'file' type, size, content_type from ${name('files')}
+    sql`select directory, name, ltrim(directory || '/' || name, '/') path, 'file' type, size, content_type from ${name('files')}
       where directory ${isIn} order by directory, name limit ${limit - directories.length}`,
   )
   for (const { parent, node } of directories) nodes.get(parent)?.children?.push(node)
