@@ -23,7 +23,7 @@ const headers = {
 }
 
 const folder = z.string().meta({ description: 'Directory of `filename`', examples: ['notes'] })
-const params = z.object({ id: z.string().meta({ examples: ['5f0c1a52'] }) })
+const url = { params: z.object({ id: z.string().meta({ examples: ['5f0c1a52'] }) }), querystring: z.strictObject({}) }
 
 const faults = [
   errors.malformedTus('Send either Upload-Length or Upload-Defer-Length: 1'),
@@ -121,7 +121,7 @@ function addRoutes(app: App, dependencies: Dependencies) {
     return handle({ ...dependencies, request, reply }, request.params.id)
   }
   for (const [method, { config, schema }] of Object.entries(methods))
-    app.route({ method, url: '/api/uploads/:id', config, schema: { ...schema, params }, handler })
+    app.route({ method, url: '/api/uploads/:id', config, schema: { ...schema, ...url }, handler })
 }
 
 async function create(exchange: Exchange, folder: string | undefined) {

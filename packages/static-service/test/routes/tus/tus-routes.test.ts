@@ -357,6 +357,20 @@ test('a method may be named by X-HTTP-Method-Override', async () => {
   expect([patched.status, offsetOf(known), deleted.status, none.status]).toEqual([204, 2, 204, 405])
 })
 
+test.each([
+  ['HEAD', {}],
+  ['POST', { 'x-http-method-override': 'HEAD' }],
+  ['DELETE', {}],
+])('%s of an upload refuses unknown query parameters', async (method, headers) => {
+  await using service = await emptyService()
+  const { create, send } = tus(service)
+  const url = urlOf(await create('a', 1))
+
+  const { status } = await send(method, `${url}?colour=red`, { headers })
+
+  expect(status).toBe(400)
+})
+
 test('where publishing is refused, the last byte is withheld, and the end can be tried again', async () => {
   await using service = await emptyService()
   const { create, patch, head } = tus(service)
