@@ -166,12 +166,13 @@ export async function sendDelivery(
 ): Promise<Attempt> {
   const startedAt = clock.now()
   const late = new AbortController()
-  const timer = clock.setTimer(() => late.abort(), timeoutMs)
+  const timer = clock.setTimer(() => late.abort(new Error('no response within 10 s')), timeoutMs)
   const signal = AbortSignal.any([late.signal, closing])
   // `dns.lookup` takes no signal, so race it.
-  const aborted = once(signal, 'abort').then(() => Promise.reject(new Error('no response within 10 s')))
+  const aborted = once(signal, 'abort').then(() => Promise.reject(signal.reason))
   const posted = post(webhook, event, { networks, signal })
-  const end = await Promise.race([aborted, posted]).catch((error: Error) => ({ status: null, answer: error.message }))
+  const failed = (error: Error) => ({ status: null, answer: (signal.reason ?? error).message })
+  const end = await Promise.race([aborted, posted]).catch(failed)
   timer.cancel()
   return { ...end, ms: clock.now() - startedAt }
 }
@@ -199,8 +200,7 @@ async function post(
     start = Buffer.concat([start, chunk])
     if (start.length >= maxAnswerBytes) break // Leaving the loop closes the connection.
   }
-  const answer = start.subarray(0, maxAnswerBytes).toString()
-  return { status: response?.statusCode ?? 0, answer }
+  return { status: response?.statusCode ?? 0, answer: start.subarray(0, maxAnswerBytes).toString() }
 }
 
 /** The JSON of an event. Over `maxBodyBytes` it is sent without `data`, which GET /api/events has. */

@@ -85,9 +85,11 @@ export function openProcess(sql: TestDatabase['sql'], stack: AsyncDisposableStac
   const parts = { http: true, networks, store, log, clock, logger, pollMs: 20 }
   const dispatcher = new WebhookDispatcher(parts)
   if (!isIdle) dispatcher.start()
-  const endTimeLimits = () => {
-    for (const end of timers.keys()) end()
-  }
+  // As a timer does: what was scheduled by process.nextTick then comes before promises.
+  const endTimeLimits = () =>
+    setImmediate(() => {
+      for (const end of timers.keys()) end()
+    })
   const close = () => {
     endTimeLimits()
     return dispatcher.close()
