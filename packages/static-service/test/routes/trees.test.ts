@@ -192,6 +192,7 @@ describe('PUT /api/trees/{prefix}', () => {
     ['./assets/.DS_Store', 'finder'],
     ['./.DS_Store', 'finder'],
     ['__MACOSX/index.html', 'finder'],
+    ['assets/__MACOSX/a.js', 'finder'],
     [`${'d'.repeat(120)}/${'n'.repeat(120)}.css`, 'a{}'],
     ['empty', ''],
     ['ü.txt', 'u'],

@@ -27,7 +27,7 @@ function pathOf(directory: string, name: string, kind: ArchiveEntry['kind']): st
 
 // What macOS adds.
 const isSkipped = (name: string) =>
-  nameOf(name).startsWith('._') || nameOf(name) === '.DS_Store' || name.startsWith('__MACOSX/')
+  nameOf(name).startsWith('._') || nameOf(name) === '.DS_Store' || `/${name}`.includes('/__MACOSX/')
 
 interface TreeArrival {
   path: string
