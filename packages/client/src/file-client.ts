@@ -1,6 +1,6 @@
 import createClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from '../generated/static-service.d.ts'
-import { unwrap } from './responses.ts'
+import { ProblemError, unwrap } from './responses.ts'
 import { partBytes, type UploadOptions, uploadResumably } from './resumable-upload.ts'
 import { type ClientOptions, openSession, type Session } from './session.ts'
 
@@ -46,5 +46,8 @@ export class FileClient {
   }
 }
 
-// Keep slashes: `%2F` is not a separator.
-const encodePath = (path: string) => path.split('/').map(encodeURIComponent).join('/')
+// Keep slashes: `%2F` is not a separator. A URL drops `.` and `..`, also encoded: it would name another file.
+function encodePath(path: string): string {
+  if (!/(?:^|\/)\.\.?(?:\/|$)/.test(path)) return path.split('/').map(encodeURIComponent).join('/')
+  throw new ProblemError({ status: 400, code: 'invalid_path', detail: `Invalid path "${path}": it has . or .. in it` })
+}

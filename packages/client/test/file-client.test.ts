@@ -39,6 +39,16 @@ test('paths of other operations keep their slashes', async () => {
   expect(requests[0]?.url).toBe('http://127.0.0.1/api/files/a/b%20c')
 })
 
+test.each(['../a', 'a/./b', 'a/..'])('the path %s, which no URL can carry, is not sent', async (path) => {
+  const { client, requests } = createClient(() => Response.json({ path: 'b' }))
+
+  const deleting = unwrap(client.api.DELETE('/api/files/{path}', { params: { path: { path } } }))
+
+  await expect(deleting).rejects.toMatchObject({ code: 'invalid_path', status: 400 })
+  await expect(client.upload(path, new Blob(['content']))).rejects.toMatchObject({ code: 'invalid_path' })
+  expect(requests).toEqual([])
+})
+
 test('a rejected upload fails with the code of the service', async () => {
   const problem = { status: 507, code: 'quota_exceeded', detail: 'Quota exceeded' }
   const { client } = createClient(() => Response.json(problem, { status: 507 }))

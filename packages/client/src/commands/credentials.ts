@@ -35,12 +35,12 @@ export async function readCredentials(service: Service): Promise<Credentials> {
   if (obtain) return { obtain }
   const stored = await findToken(service.baseUrl)
   if (stored) return { token: stored }
-  throw new UsageError(`Set ${prefix}_TOKEN, or ${prefix}_USERNAME, or log in: ${prefix.toLowerCase()} login --sso.`)
+  throw new CommandError(`Set ${prefix}_TOKEN, or ${prefix}_USERNAME, or log in: ${prefix.toLowerCase()} login --sso.`)
 }
 
 async function readPassword(prefix: string, username: string): Promise<string> {
   const password = process.env[`${prefix}_PASSWORD`] ?? (await askPassword(`Password of ${username}: `))
-  if (password === undefined) throw new UsageError(`Set ${prefix}_PASSWORD or ${prefix}_TOKEN.`)
+  if (password === undefined) throw new CommandError(`Set ${prefix}_PASSWORD or ${prefix}_TOKEN.`)
   return password
 }
 
@@ -70,7 +70,7 @@ function findWorkload(service: Service): (() => Promise<string>) | undefined {
     const request = new URL(url)
     request.searchParams.set('audience', audience)
     const response = await fetch(request, { headers: { authorization: `Bearer ${secret}` } })
-    if (!response.ok) throw new Error(`GitHub offers this job no token: ${response.status}`)
+    if (!response.ok) throw new CommandError(`GitHub offers this job no token: ${response.status}`)
     const { value } = (await response.json()) as { value: string } // As GitHub documents.
     return (await exchange(service, value)).token
   }

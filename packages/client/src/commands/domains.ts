@@ -39,6 +39,7 @@ A user whose writes have to be approved proposes: these commands then print the 
 
 DOMAINS_URL (http://127.0.0.1:3001), DOMAINS_TOKEN, or DOMAINS_USERNAME and DOMAINS_PASSWORD.
 None of them after login --sso, and in GitHub and GitLab jobs that a trust admits.
+Exit status: 0 done, 1 failed, 2 usage error.
 `
 
 const options = {

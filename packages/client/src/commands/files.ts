@@ -32,6 +32,7 @@ v is a version, the number of a change or an RFC 3339 instant.
 
 FILES_URL (http://127.0.0.1:3002), FILES_TOKEN, or FILES_USERNAME and FILES_PASSWORD.
 None of them after login --sso, and in GitHub and GitLab jobs that a trust admits.
+Exit status: 0 done, 1 failed, 2 usage error.
 `
 
 const options = {

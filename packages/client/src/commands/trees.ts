@@ -10,7 +10,7 @@ import type { FileClient, StoredFile } from '../file-client.ts'
 import { ProblemError, pages, unwrap } from '../responses.ts'
 import { partBytes } from '../resumable-upload.ts'
 import { type Command, readInteger } from './run-program.ts'
-import { formatTable, openProgressBar, UsageError } from './terminal.ts'
+import { CommandError, formatTable, openProgressBar, UsageError } from './terminal.ts'
 
 // Commands on a whole folder: `files deploy`, `sync`, `download`, `rollback`, `history` and `revert`.
 
@@ -51,7 +51,7 @@ async function put(client: FileClient, [source = '', prefix]: string[], flags: F
       if (!(error instanceof ProblemError) || error.code !== 'contents_missing') throw error
       const missing = error.missing.flatMap((digest) => byDigest.get(digest) ?? [])
       if (missing.length === 0) throw error
-      if (dryRun) return printMissing(missing)
+      if (dryRun) return void process.stdout.write(missing.map(({ path: name }) => `send ${name}\n`).join(''))
       const large = uploadsLarge ? missing.filter(({ size }) => size > partBytes) : []
       for (const { path: name, source: file, sha256 } of large) {
         await upload(client, path + name, file)
@@ -146,24 +146,19 @@ async function printResult({ api }: FileClient, { change, ...counts }: TreeResul
   process.stdout.write(`${number}${added} added, ${replaced} replaced, ${removed} removed, ${unchanged} unchanged\n`)
 }
 
-function printMissing(files: LocalFile[]) {
-  for (const { path } of files) process.stdout.write(`send ${path}\n`)
-}
-
 /** Extracts a directory of the store, present or past, into a local one. Needs the program tar. */
 export const download: TreeCommand = async (client, [prefix, target = ''], { at }) => {
   const path = readPrefix(prefix)
   const params = { path: { path }, query: at === undefined ? {} : { at } }
   const { response, error } = await client.api.GET('/api/trees/{path}', { params, parseAs: 'stream' })
-  if (error !== undefined) throw new ProblemError(error)
-  if (!response.ok || !response.body) throw await ProblemError.from(response)
+  if (!response.ok || !response.body) throw ProblemError.of(error, response)
   await mkdir(target, { recursive: true })
   const tar = spawn('tar', ['-xf', '-', '-C', target], { stdio: ['pipe', 'inherit', 'inherit'] })
   const ended = once(tar, 'close')
   // Cast: the stream types of undici and Node differ.
   await pipeline(Readable.fromWeb(response.body as never), tar.stdin)
   const [code] = await ended
-  if (code !== 0) throw new Error(`tar has failed with status ${code}`)
+  if (code !== 0) throw new CommandError(`tar has failed with status ${code}`)
 }
 
 /** Restores a directory to its state before its last change, or at a version, a change or an instant. */
@@ -178,7 +173,7 @@ async function changeBefore({ api }: FileClient, prefix: string): Promise<number
   const query = { prefix, page_size: 1 }
   const { changes } = await unwrap(api.GET('/api/changes', { params: { query } }))
   const [last] = changes
-  if (!last) throw new UsageError(`Nothing has changed below ${prefix}.`)
+  if (!last) throw new CommandError(`Nothing has changed below ${prefix}.`)
   return last.id - 1
 }
 

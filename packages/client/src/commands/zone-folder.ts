@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DomainClient } from '../domain-client.ts'
 import { ProblemError, unwrap } from '../responses.ts'
-import { formatTable, UsageError } from './terminal.ts'
+import { CommandError, formatTable } from './terminal.ts'
 
 // Zones as files of a folder, one for each domain, named `example.com.zone`.
 
@@ -124,7 +124,7 @@ async function plan(client: DomainClient, folder: string) {
 
 async function listZoneFiles(folder: string) {
   const files = (await readdir(folder)).filter((name) => name.endsWith(suffix)).sort()
-  if (files.length === 0) throw new UsageError(`${folder} has no file named like example.com.zone.`)
+  if (files.length === 0) throw new CommandError(`${folder} has no file named like example.com.zone.`)
   return files.map((name) => ({ domain: name.slice(0, -suffix.length), file: join(folder, name) }))
 }
 

@@ -32,6 +32,7 @@ const server = createServer(async (request, response) => {
     const user = { username: 'oidc:alice', role: 'editor' }
     return answer(200, { user, access_token: 'of-sso', token_type: 'Bearer', expires_in: 3600 })
   }
+  if (url.pathname === '/github-refuses') return answer(403, {})
   if (url.pathname === '/github') return answer(200, { value: `job ${query('audience')} ${query('api-version')}` })
   if (url.pathname === '/api/auth/token') {
     const refused = { error: 'invalid_grant', error_description: 'No trust admits this token' }
@@ -130,6 +131,17 @@ test('in a job of GitHub its token is exchanged', async () => {
   })
 })
 
+test('a job of GitHub that gets no token says so in one line', async () => {
+  const env = {
+    ACTIONS_ID_TOKEN_REQUEST_URL: `${baseUrl}/github-refuses`,
+    ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'secret of the job',
+  }
+
+  const { code, stderr } = await files(['list'], env)
+
+  expect([code, stderr]).toEqual([1, 'GitHub offers this job no token: 403\n'])
+})
+
 test('in a job of GitLab the token that it offers is exchanged once for all commands, and a refusal is said', async () => {
   for (const _command of [1, 2]) expect((await files(['list'], { FILES_ID_TOKEN: 'of gitlab' })).code).toBe(0)
   expect(authorizations()).toEqual(['Bearer of-job', 'Bearer of-job'])
@@ -179,5 +191,5 @@ test('a token of the environment counts before all others', async () => {
 test('without credentials the command says how to get some', async () => {
   const { code, stderr } = await files(['list'], { XDG_CONFIG_HOME: join(folder, 'empty') })
 
-  expect([code, stderr]).toEqual([2, expect.stringContaining('files login --sso')])
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^Set FILES_TOKEN.* files login --sso\.\n$/)])
 })

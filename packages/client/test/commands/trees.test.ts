@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { readFiles, sync } from '../../src/commands/trees.ts'
+import { download, readFiles, sync } from '../../src/commands/trees.ts'
 import { FileClient } from '../../src/file-client.ts'
 
 function createDirectory(files: Record<string, string>): string {
@@ -23,6 +23,16 @@ test('symbolic links are not followed', async () => {
   const files = await readFiles(directory)
 
   expect(files.map(({ path }) => path)).toEqual(['a.txt'])
+})
+
+test('a download that a proxy refuses is described by its status', async () => {
+  const fetch = async () => new Response('<h1>Bad gateway</h1>', { status: 502, statusText: 'Bad Gateway' })
+  const client = new FileClient({ baseUrl: 'http://127.0.0.1', credentials: { token: 't' }, fetch })
+  const flags = { delete: false, 'dry-run': false, overwrite: false }
+
+  const downloading = download(client, ['site/', join(createDirectory({}), 'copy')], flags)
+
+  await expect(downloading).rejects.toMatchObject({ code: 'unexpected_response', status: 502 })
 })
 
 test('a large file that changes while it is uploaded fails the sync instead of being uploaded for ever', async () => {
