@@ -242,7 +242,7 @@ export async function deleteDialog(entries) {
     danger: true,
     confirm: 'Delete',
     body: html`
-      <p>Links to ${count === '1 file' ? 'it' : 'them'} stop working at once. It can be undone, here and in File changes:</p>
+      <p>Links to ${count === '1 file' ? 'it' : 'them'} stop working at once. It can be undone${deletions.length === 1 ? ', here and' : ''} in File changes:</p>
       ${nameList(entries.map((each) => `${each.path} (${'sha256' in each ? '' : `${formatCount(each.file_count, 'file')}, `}${formatBytes(sizeOf(each))})`))}`,
     action: async () => {
       for (const each of deletions) deleted += await deleteAll(each)

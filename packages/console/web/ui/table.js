@@ -5,7 +5,7 @@ import { daysUntil, formatAge, formatDate, formatNumber, formatTime } from './fo
 
 /**
  * Rows below their headers; Up and Down move between them. A header without a word is that of the buttons.
- * @param {unknown[]} headers texts, or cells of `sortHeader`
+ * @param {unknown[]} headers texts, or cells
  * @param {unknown} rows
  * @param {string} [className]
  */
