@@ -8,7 +8,6 @@ import { parseArgs } from 'node:util'
 
 const root = join(import.meta.dirname, '..')
 const services = ['domain', 'static']
-const startFiles = ['admin-password', 'registrar.json']
 
 const [command = '', ...args] = process.argv.slice(2)
 // Only which arguments are options: the command of the service checks them.
@@ -23,8 +22,9 @@ const positionals = tokens.filter(({ kind }) => kind === 'positional').map(({ in
 const options = args.filter((_, index) => !positionals.includes(index))
 const [target = '', folder = '', ...more] = positionals.map((index) => args[index] ?? '')
 if (!folder || more.length > 0 || ![...services, 'all'].includes(target)) {
+  const program = command === 'check' ? 'scripts/with-node scripts/backup.ts check' : `npm run ${command} --`
   const usage = command === 'backup' ? '[--verify] [--keep n] [--skip-damaged]' : '[--verify]'
-  process.stderr.write(`Usage: npm run ${command} -- <domain|static|all> <folder> ${usage}\n`)
+  process.stderr.write(`Usage: ${program} <domain|static|all> <folder> ${usage}\n`)
   process.exit(2)
 }
 process.exit(target === 'all' ? runAll(folder) : runService(target, folder, {}))
@@ -53,7 +53,7 @@ function runAll(path: string): number {
   }
   if (command !== 'backup' && command !== 'restore') return 0
   mkdirSync(to, { recursive: true })
-  for (const name of startFiles) {
+  for (const name of ['admin-password', 'registrar.json']) {
     if (!existsSync(join(from, name))) continue
     // A further backup has the newest ones; a restore overwrites nothing.
     if (command === 'restore' && existsSync(join(to, name))) {

@@ -23,7 +23,7 @@ export function readSettings(root: string, env: NodeJS.ProcessEnv): StartSetting
     throw new StartError(`PORT_BASE=${text} is not a port: set a number from 2 to 65533.`)
   }
   const isProduction = env.NODE_ENV === 'production'
-  const usesSandbox = !env.REGISTRAR_URL
+  const usesSandbox = !(env.REGISTRAR_URL || env.REGISTRAR_URL_FILE)
   if (isProduction && usesSandbox) {
     throw new StartError(
       'NODE_ENV=production does not start the registrar sandbox: set REGISTRAR_URL, REGISTRAR_API_USER, REGISTRAR_API_KEY and REGISTRAR_CLIENT_IP, or unset NODE_ENV.',

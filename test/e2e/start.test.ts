@@ -134,9 +134,12 @@ test('npm start gives the console the addresses of services that its environment
   })
 })
 
-test('a start in production makes up no admin', async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'start-'))
-  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+test.each(['REGISTRAR_URL', 'REGISTRAR_URL_FILE'])('a start in production with %s makes up no admin', async (name) => {
+  const directory = mkdtempSync(join(tmpdir(), 'start-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const dataDir = join(directory, 'data')
+  const [url, file] = ['http://127.0.0.1:9/xml.response', join(directory, 'url')]
+  writeFileSync(file, url)
   const portBase = (await reservePorts(4)) + 1
 
   const { status, stdout, stderr } = start({
@@ -144,7 +147,7 @@ test('a start in production makes up no admin', async () => {
     PORT_BASE: String(portBase),
     NODE_ENV: 'production',
     JWT_SECRET: 's'.repeat(32),
-    REGISTRAR_URL: 'http://127.0.0.1:9/xml.response',
+    [name]: name === 'REGISTRAR_URL' ? url : file,
     REGISTRAR_API_USER: 'any',
     REGISTRAR_API_KEY: 'any',
     REGISTRAR_CLIENT_IP: '127.0.0.1',
