@@ -52,15 +52,13 @@ async function answerUpdate(
   context: WriteContext,
   parts: IntegrationDependencies,
 ): Promise<string> {
-  const { domains, hostUpdates } = parts
-  const { caller } = context
+  const names = hosts.map(canonicalHostName)
+  const counted = names.filter((name) => name !== undefined)
   // Answered where it cannot be counted: reads go on then.
-  if (!(await hostUpdates.add(caller.username, hosts).catch(() => true))) return 'abuse'
+  if (!(await parts.hostUpdates.add(context.caller.username, counted).catch(() => true))) return 'abuse'
   const located = await Promise.all(
-    hosts.map(async (host) =>
-      canonicalHostName(host) === undefined
-        ? 'notfqdn'
-        : ((await locateHostName(host, { domains, caller })) ?? 'nohost'),
+    names.map(async (name) =>
+      name === undefined ? 'notfqdn' : ((await locateHostName(name, { ...parts, ...context })) ?? 'nohost'),
     ),
   )
   const updates = await Promise.all(

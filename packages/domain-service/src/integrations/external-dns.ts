@@ -29,7 +29,7 @@ export function registerExternalDnsRoutes(scope: App, parts: IntegrationDependen
   })
   const adjust = { ...read, bodyLimit: maxChangesBytes }
   scope.post(`${base}/adjustendpoints`, adjust, async (request, reply) =>
-    send(reply, parseBody(Endpoints, request.body, maxValues).map(adjustEndpoint)),
+    send(reply, parseBody(Optional, request.body, maxValues).map(adjustEndpoint)),
   )
 }
 

@@ -21,7 +21,8 @@ export async function registerIntegrations(app: App, parts: Dependencies) {
   })
   app.addHook('onClose', () => sweeping.close())
   await app.register(async (scope: App) => {
-    // JSON under any content type: curl sends `application/x-www-form-urlencoded` by default.
+    // JSON under any content type, also a malformed one: curl sends `application/x-www-form-urlencoded` by default.
+    scope.addHook('onRequest', async ({ headers }) => void delete headers['content-type'])
     takeBodies(scope, '*', (body) => body.toString())
     registerHttpreqRoutes(scope, challenges, parts)
     registerAcmeDnsRoutes(scope, challenges, parts)

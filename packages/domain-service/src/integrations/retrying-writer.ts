@@ -76,7 +76,7 @@ export class RetryingWriter {
       throw visibleError(error, context.caller)
     })
     if (effect) return effect
-    throw registrarBusy(retryAfterSeconds)
+    throw registrarBusy(retryAfterSeconds, 'The change is not done yet')
   }
 
   // Not while a change is pending, which could undo it.
@@ -95,7 +95,7 @@ export class RetryingWriter {
     domain: Domain,
     write: ChangeRequest,
     { unlessDone, until }: { unlessDone: boolean; until: number },
-  ): Promise<ChangeSummary> {
+  ): Promise<ChangeSummary | undefined> {
     if (unlessDone && (await this.#isDone(domain, write.edit))) return nothing
     const { queue } = this.#options.zones
     const queued = await this.#findQueued(write)
@@ -125,7 +125,7 @@ export class RetryingWriter {
     return id
   }
 
-  async #awaitQueued(id: number, until: number): Promise<ChangeSummary> {
+  async #awaitQueued(id: number, until: number): Promise<ChangeSummary | undefined> {
     const { ledger, clock } = this.#options
     for (; clock.now() < until; await delay(clock, pollMs)) {
       const change = await ledger.find(id)
@@ -133,7 +133,7 @@ export class RetryingWriter {
       if (change?.problem) throw fromStoredProblem(change.problem)
       if (change?.status !== 'queued' && change?.status !== 'sending') break
     }
-    throw registrarBusy(retryAfterSeconds)
+    return undefined
   }
 }
 

@@ -25,7 +25,7 @@ export class HostUpdates {
     for (const host of hosts) {
       const row = await this.#sql.get<{ count: number }>(sql`
         insert into ${updates} as known (username, host, count, ends_at)
-        values (${username}, ${host.toLowerCase().slice(0, maxLength)}, 1, ${now} + ${windowMs})
+        values (${username}, ${host.slice(0, maxLength)}, 1, ${now} + ${windowMs})
         on conflict (username, host) do update set count = known.count + 1 returning count`)
       if (row && row.count > maxUpdates) return false
     }

@@ -20,6 +20,7 @@ async function post(service: Service, path: string, body: unknown, token?: strin
 
 test.each([
   ['lego', json, { fqdn, value: 'v1' }, { fqdn, value: 'v1' }],
+  ['a client that names no valid type', { 'content-type': 'json' }, { fqdn, value: 'v1' }, { fqdn, value: 'v1' }],
   ['acme.sh', { 'content-type': 'application/x-www-form-urlencoded' }, { fqdn, value: 'v1' }, { fqdn, value: 'v1' }],
   [
     'Caddy',

@@ -60,6 +60,7 @@ test('after 25 s the client gets 503 with Retry-After, and the write goes on', a
   expect(error).toMatchObject({
     status: 503,
     code: 'registrar_busy',
+    message: 'The change is not done yet: try again in 15 s',
     headers: { 'retry-after': '15' },
   })
 })
