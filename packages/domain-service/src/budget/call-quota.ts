@@ -91,8 +91,7 @@ export class CallQuota {
     const held = typeof slot === 'object' && this.#held.has(slot) ? slot : undefined
     const priority = typeof slot === 'string' ? slot : 'follow-up'
     // A held slot waits only while the registrar wants no calls at all.
-    const slots = held ? 0 : 1
-    return this.#enter({ priority, slots, callers: [], turn: 0, call: { held } }).client.promise
+    return this.#enter({ priority, slots: held ? 0 : 1, callers: [], turn: 0, call: { held } }).client.promise
   }
 
   /**
@@ -136,7 +135,7 @@ export class CallQuota {
   /** Upper estimate of the time until the last of `calls` calls is made, each as a slot comes free. */
   waitMs(priority: Priority, calls: number): number {
     const now = this.now()
-    const last = this.windows.earliest({ priority, slots: calls }, now, { inTurn: true })
+    const last = this.windows.earliest({ priority, slots: calls }, now, { inTurn: 1 })
     return Math.max(0, this.#blockedUntil - now, last - now)
   }
 
@@ -230,8 +229,9 @@ export class CallQuota {
       const best = this.windows.earliest(call, now, { ahead, held: new SlotCounts() })
       const isLate = call.deadline <= now || Math.max(blockedUntil, best) > call.deadline
       if (call.absentUntil === undefined && isLate) {
+        const turnAt = Math.max(blockedUntil, this.windows.earliest(call, now, { ahead, inTurn: call.slots }))
         // Retry-After leaves out the margin: a caller that returns waits that long in the queue.
-        const retryAfter = Math.max(1, Math.ceil((freeAt - marginMs - now) / 1000))
+        const retryAfter = Math.max(1, Math.ceil((turnAt - marginMs - now) / 1000))
         call.client.reject(registrarBusy(retryAfter))
         if (call.callers.length === 0) continue
         call.absentUntil = now + retryAfter * 1000 + graceMs

@@ -137,20 +137,21 @@ export class CallWindows {
 
   /**
    * The earliest time at which every window has room for the slots, or a whole window of them; those `ahead` are taken
-   * before them. `held` slots count as calls made now. `inTurn`: when the last of the slots is taken, each as it comes
-   * free; an upper estimate.
+   * before them. `held` slots count as calls made now. `inTurn`: when the last of the slots is taken, so many at once as
+   * they come free; an upper estimate.
    */
   earliest(
     { priority, slots }: Slots,
     now: number,
-    { ahead = new SlotCounts(), held = this.held, inTurn = false } = {},
+    { ahead = new SlotCounts(), held = this.held, inTurn = 0 } = {},
   ): number {
     const times = this.#sharesOf(priority).flatMap((share) => {
       const wanted = slots + this.#sum(ahead, share)
       return share.limits.map(({ calls, window }) => {
         const lengthMs = windowMs[window] + marginMs
-        const full = inTurn ? Math.floor((wanted - 1) / calls) : 0
-        const last = this.#sum(held, share) + Math.min(wanted - full * calls, calls)
+        const usable = inTurn ? calls - (calls % inTurn) : calls
+        const full = inTurn ? Math.floor((wanted - 1) / usable) : 0
+        const last = this.#sum(held, share) + Math.min(wanted - full * usable, calls)
         // All but the latest calls must have left the window by then; the call at this index leaves it last.
         const index = share.times.length + last - calls - 1
         const freeAt = index < 0 ? now : (share.times[index] ?? now) + lengthMs

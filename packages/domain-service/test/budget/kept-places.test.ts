@@ -66,6 +66,27 @@ test('a caller who comes back when told gets in at once, however many writes of 
   await hog.end()
 })
 
+test('where the queue is longer than a window, each caller is told when its own turn comes', async () => {
+  const { clock, quota } = await openQuota()
+  const callers = Array.from({ length: 20 }, (_, number) => `caller ${number}`)
+  const refusals = await Promise.all(callers.map((caller) => refusalOf(write(quota, caller))))
+  const refused = callers.flatMap((caller, at) => {
+    const retryAfter = refusals[at]
+    return retryAfter === undefined ? [] : { caller, retryAfter }
+  })
+  const again: (number | undefined)[] = []
+
+  for (let second = 1; second <= 185; second++) {
+    await clock.advance(1_000)
+    for (const { caller, retryAfter } of refused)
+      if (retryAfter === second) void refusalOf(write(quota, caller)).then((refusal) => again.push(refusal))
+    await turn()
+  }
+
+  expect(refused).toHaveLength(14)
+  expect(again).toEqual(Array.from(refused, () => undefined))
+})
+
 test('callers take turns: one write of each, then the second of each', async () => {
   const { clock, quota } = await openQuota()
   for (let n = 0; n < 6; n++) await write(quota, 'first')
