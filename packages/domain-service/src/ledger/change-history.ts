@@ -208,9 +208,8 @@ export class ChangeHistory {
 
   /** Those of these changes that have ended, or that the database has lost. */
   async ended(ids: number[]): Promise<number[]> {
-    const rows = await this.sql.all<{ id: number }>(sql`select id from ${changes}
-      where id in (${list(ids)}) and status in ('queued', 'sending')`)
-    const pending = new Set(rows.map(({ id }) => id))
+    const found = sql`select id from ${changes} where id in (${list(ids)}) and ${isPending}`
+    const pending = new Set((await this.sql.all<{ id: number }>(found)).map(({ id }) => id))
     return ids.filter((id) => !pending.has(id))
   }
 
@@ -228,7 +227,7 @@ export class ChangeHistory {
     return { before, after, ...delta, ...(row.found && { found: zoneOf(row.found) }) }
   }
 
-  /** Changes, newest first: a page, or those that follow `after`. `next`: the id to continue after, if there are more. */
+  /** Newest first, with `sentOnly` by when they were sent. `next`: the `after` of the next page, if there is one. */
   async list(
     filter: ChangeFilter,
     { page, page_size, after }: { page: number; page_size: number; after?: number | undefined },
@@ -237,8 +236,10 @@ export class ChangeHistory {
       sql`select count(*) as total from ${changes} ${conditionOf(filter)}`,
     )
     const offset = after === undefined ? (page - 1) * page_size : 0
+    const [key, order] = filter.sentOnly ? [sql`sent_at, id`, sql`sent_at desc, id desc`] : [sql`id`, sql`id desc`]
+    const follows = after === undefined ? [] : [sql`(${key}) < (select ${key} from ${changes} where id = ${after})`]
     const rows = await this.sql.all<ChangeRow>(sql`select ${listedColumns} from ${changes}
-      ${conditionOf({ ...filter, before: after })} order by id desc limit ${page_size + 1} offset ${offset}`)
+      ${conditionOf(filter, follows)} order by ${order} limit ${page_size + 1} offset ${offset}`)
     const shown = rows.slice(0, page_size)
     return {
       changes: shown.map(toStoredChange),

@@ -187,8 +187,6 @@ export interface ChangeFilter {
   since?: Date | undefined
   /** Only changes that reached the registrar. */
   sentOnly?: boolean
-  /** Only changes with a lower id. */
-  before?: number | undefined
 }
 
 /** How long the registrar may still carry out a send that was given up. */

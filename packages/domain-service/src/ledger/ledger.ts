@@ -282,7 +282,6 @@ async function updateSend(transaction: SqlTransaction, id: number, outcome: Send
 async function increaseVersion(transaction: SqlTransaction, domain: string): Promise<number> {
   const row = await transaction.get<{ version: number }>(sql`
     insert into ${versions} as known (domain, version) values (${domain}, ${now})
-    on conflict (domain) do update set version = case when known.version < excluded.version then excluded.version
-      else known.version + 1 end returning version`)
+    on conflict (domain) do update set version = greatest(known.version + 1, excluded.version) returning version`)
   return row?.version ?? 0
 }

@@ -203,6 +203,7 @@ export const migrations: Migrations = {
     knownZones,
     ...[merged, merged, merged, merged],
     hostUpdates,
+    sql`create index sent_changes on ${name('changes')} (domain, sent_at desc, id desc) where sent_at is not null`,
   ],
   ...eventMigrations,
 }

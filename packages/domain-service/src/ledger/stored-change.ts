@@ -65,8 +65,8 @@ export async function readChange(reader: SqlTransaction, id: number): Promise<St
   return toStoredChange(row)
 }
 
-export function conditionOf(filter: ChangeFilter): Statement {
-  const { domain, by, status, requestId, since, sentOnly, domains, before } = filter
+export function conditionOf(filter: ChangeFilter, follows: Statement[] = []): Statement {
+  const { domain, by, status, requestId, since, sentOnly, domains } = filter
   const conditions = [
     ...(domain === undefined ? [] : [sql`domain = ${domain}`]),
     ...(by === undefined ? [] : [sql`by = ${by}`]),
@@ -74,7 +74,7 @@ export function conditionOf(filter: ChangeFilter): Statement {
     ...(requestId === undefined ? [] : [sql`request_id = ${requestId}`]),
     ...(since === undefined ? [] : [sql`created_at >= ${since.getTime()}`]),
     ...(sentOnly ? [sql`sent_at is not null`] : []),
-    ...(before === undefined ? [] : [sql`id < ${before}`]),
+    ...follows,
     ...(domains === undefined ? [] : [isVisible(domains)]),
   ]
   return conditions.length === 0 ? sql`` : sql`where ${join(conditions, ' and ')}`

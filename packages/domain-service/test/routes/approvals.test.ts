@@ -92,6 +92,24 @@ test.each([
   expect(sent(service)).toHaveLength(1)
 })
 
+test('the history has an approved change where it was sent, not where it was proposed', async () => {
+  await using service = await start({ domains })
+  const history = (query: string) => service.call('GET', `/api/domains/example.com/dns/history${query}`)
+  const { at } = await propose(service)
+  await add(service, 'between')
+
+  await approve(service, at)
+  await ended(service, at)
+  const all = await history('')
+  const first = await history('?page_size=1')
+  const second = await history(`?page_size=1&after=${first.body.next}`)
+
+  const names = (response: typeof all) => response.body.history?.map(({ changes }) => changes.added[0]?.name)
+  expect(names(all)).toEqual(['new', 'between'])
+  expect([first, second].map(names)).toEqual([['new'], ['between']])
+  expect([all.body.next, second.body.next]).toEqual([null, null])
+})
+
 test('a zone file is proposed too', async () => {
   await using service = await start({ domains })
   const options = { text: 'www IN A 192.0.2.3\n', headers: { 'content-type': 'text/dns' } }
