@@ -32,7 +32,8 @@ it('what a write and the queue read does not grow with the history', async () =>
   await ledger.knownZones.compare(base, { ageMs: 0, isIgnored: () => false })
 
   // `next` is read for sends without an outcome only.
-  const growing = /SCAN (?:changes|sends)$|SEARCH (?!next).*(?:changes_of_domain|sent_changes|sends_by_end \(domain=\?\)$)/
+  const growing =
+    /SCAN (?:changes|sends)$|SEARCH (?!next).*(?:changes_of_domain|sent_changes|sends_by_end \(domain=\?\)$)/
   expect([...plans].filter((plan) => growing.test(plan))).toEqual([])
   expect([...plans].join()).toContain('sends_by_end (domain=? AND ended_at>?)')
 })

@@ -104,7 +104,7 @@ test('the history has an approved change where it was sent, not where it was pro
   const first = await history('?page_size=1')
   const second = await history(`?page_size=1&after=${first.body.next}`)
 
-  const names = (response: typeof all) => response.body.history?.map(({ changes }) => changes.added[0]?.name)
+  const names = (response: typeof all) => response.body.history?.map(({ changes }) => changes?.added[0]?.name)
   expect(names(all)).toEqual(['new', 'between'])
   expect([first, second].map(names)).toEqual([['new'], ['between']])
   expect([all.body.next, second.body.next]).toEqual([null, null])
