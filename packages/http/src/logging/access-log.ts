@@ -112,7 +112,7 @@ export class AccessLog extends LogController {
   override defaultErrorLog() {}
 }
 
-/** The logger for the framework. The child logger of a request is created at its first line: most requests log nothing. */
+/** The logger for the framework. The child logger of a request is created at its first line of a level that is on. */
 export function frameworkLogger(root: Logger, create: () => FastifyBaseLogger = () => root): FastifyBaseLogger {
   let created: FastifyBaseLogger | undefined
   const logger = () => {
@@ -124,8 +124,10 @@ export function frameworkLogger(root: Logger, create: () => FastifyBaseLogger = 
   return new Proxy<FastifyBaseLogger>(root, {
     get(_target, key) {
       if (key === 'child') return child
-      const value: unknown = Reflect.get(logger(), key)
-      return typeof value === 'function' ? value.bind(logger()) : value
+      const isOff = String(key) in root.levels.values && !root.isLevelEnabled(String(key))
+      const owner = isOff ? root : logger()
+      const value: unknown = Reflect.get(owner, key)
+      return typeof value === 'function' ? value.bind(owner) : value
     },
   })
 }

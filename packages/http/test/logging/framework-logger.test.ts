@@ -37,3 +37,13 @@ test('a child of a child is lazy, too, and its lines have the fields of both', (
     { level: 'info', request_id: 'r1', part: 'a', msg: 'done' },
   ])
 })
+
+test('a line of a level that is off creates no child logger', () => {
+  const { child, create, lines } = createChild('info')
+
+  child.debug('a step')
+  child.trace({ at: 'trace' }, 'a step')
+
+  expect(create).not.toHaveBeenCalled()
+  expect(lines).toEqual([])
+})
