@@ -118,7 +118,8 @@ export class EventLog {
     const oldest = startOfTime(nowMs - keptMs)
     if (after !== '' && after < end && after < oldest) throw eventsExpired()
     const found: Event[] = []
-    let next = later(after, oldest)
+    // A position in the future is of a clock that was ahead: which events its reader has seen is unknown.
+    let next = after > later(end, startOfTime(nowMs)) ? oldest : later(after, oldest)
     for (let scanned = 0, count = limit + 1; scanned < maxScanned; count = batchRows) {
       const rows = await this.#sql.all<EventRow>(sql`select * from ${events}
         where id > ${next} and ${types ? ofTypes(types) : sql`1 = 1`} order by id limit ${count}`)

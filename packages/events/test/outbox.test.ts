@@ -125,6 +125,17 @@ describe.each(forms)('the outbox in $form', ({ open }) => {
     await expect(old).rejects.toMatchObject({ status: 410, code: 'events_expired' })
   })
 
+  it('leads on those who followed next while the clock was far ahead', async () => {
+    await using db = await open()
+    const log = logOf(db.sql)
+    await append(db.sql, 1)
+    await db.setTime(start + 60 * dayMs)
+    const { next } = await readAll(log)
+    await db.setTime(start + 1)
+    await append(db.sql, 2)
+    expect((await readAll(log, next)).found).toContain(2)
+  })
+
   it('lets those who follow next go on where nothing happens for longer than 30 days', async () => {
     await using db = await open()
     const log = logOf(db.sql)

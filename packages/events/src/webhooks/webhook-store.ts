@@ -145,8 +145,7 @@ export class WebhookStore {
 
   /** Oldest first. */
   async list(): Promise<Webhook[]> {
-    const all = sql`select * from ${webhooks} order by created_at, id`
-    return (await this.#sql.all<WebhookRow>(all)).map(toWebhook)
+    return (await this.#sql.all<WebhookRow>(sql`select * from ${webhooks} order by created_at, id`)).map(toWebhook)
   }
 
   /** Creates a webhook, which gets the events after `position`. @throws 409 `too_many_webhooks` */
