@@ -40,9 +40,8 @@ export async function openEmbeddedStorage(config: Config, log: Logger) {
   await store.discardOthers(await uploads.restart())
   const tidied = tidy(store, catalog, log)
   const closing = new AbortController()
-  const files = [databaseFile(dataDir), blobDatabaseFile(dataDir)]
   const opened = new AsyncDisposableStack()
-  const warmed = warmPageCache(files, opened, closing)
+  const warmed = warmPageCache([databaseFile(dataDir), blobDatabaseFile(dataDir)], opened, closing)
   return {
     catalog,
     store,

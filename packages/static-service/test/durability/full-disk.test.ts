@@ -192,6 +192,20 @@ onSmallDisk(
 )
 
 onSmallDisk(
+  'an upload that is refused although all history would go drops none of it',
+  async (service, disk) => {
+    for (const byte of [1, 2]) await service.put('again', Buffer.alloc(60_000, byte))
+    disk.fill()
+
+    const refused = await service.put('other', randomBytes(megabyte))
+
+    const { body } = await service.call('GET', '/api/versions/stats')
+    expect([refused.status, body.past_size]).toEqual([507, 60_000])
+  },
+  { env: { KEEP_HISTORY_DAYS: '30' } },
+)
+
+onSmallDisk(
   'uploads that arrive together drop no more history than they need',
   async (service) => {
     for (let at = 0; at < 110; at += 1) await service.put('again', randomBytes(megabyte))

@@ -92,13 +92,15 @@ export class DiskSpace {
     await this.#truncating.close()
   }
 
-  // False: dropping all history was not enough.
+  // False: dropping all history is not enough.
   async #makeRoom(bytes: () => number, spared: number): Promise<boolean> {
-    const { dropPast, isBackedUp, settleRemovals } = this.#options
+    const { pastBytes, dropPast, isBackedUp, settleRemovals } = this.#options
     for (;;) {
       await this.#truncating.run()
       const short = this.#shortBy(bytes(), spared)
       if (short === 0) return true
+      // Drops none in vain. A content goes with its compressed forms, three at most.
+      if (pastBytes && short > 4 * pastBytes()) return false
       // Small contents are rows: dropping them gives bytes, but no files.
       const minSize = this.#shortBy(bytes(), allFiles) > 0 ? 0 : maxSmallBytes + 1
       // While a backup runs, dropped history stays on the disk.

@@ -16,9 +16,8 @@ export async function revert(
   { id, overwrite, actor = nobody }: { id: number; overwrite: boolean; actor?: Actor },
 ): Promise<ChangeEntry> {
   const files = await readReverted(group.transaction, id)
-  const digests = files.flatMap(({ before }) => before?.digest ?? [])
   const paths = files.map(({ path }) => path)
-  const table = await loadFiles(group, paths, { digests })
+  const table = await loadFiles(group, paths, { digests: files.flatMap(({ before }) => before?.digest ?? []) })
   const changed = files.filter(({ path, after }) => !isSame(table.files.get(path), after))
   if (!overwrite && changed.length > 0) throw revertConflict(changed.slice(0, 10).map(({ path }) => path))
   const differing = files.filter(({ path, before }) => !isSame(table.files.get(path), before))
