@@ -21,10 +21,15 @@ const { tokens } = parseArgs({
 const positionals = tokens.filter(({ kind }) => kind === 'positional').map(({ index }) => index)
 const options = args.filter((_, index) => !positionals.includes(index))
 const [target = '', folder = '', ...more] = positionals.map((index) => args[index] ?? '')
+const program = command === 'check' ? 'scripts/with-node scripts/backup.ts check' : `npm run ${command} --`
+const flags = command === 'backup' ? '[--verify] [--keep n] [--skip-damaged]' : '[--verify]'
+const usage = `Usage: ${program} <domain|static|all> <folder> ${flags}\n`
+if (args.includes('--help') || args.includes('-h')) {
+  process.stdout.write(`${usage}\n`)
+  process.exit(runService(services.includes(target) ? target : 'static', '', {}))
+}
 if (!folder || more.length > 0 || ![...services, 'all'].includes(target)) {
-  const program = command === 'check' ? 'scripts/with-node scripts/backup.ts check' : `npm run ${command} --`
-  const usage = command === 'backup' ? '[--verify] [--keep n] [--skip-damaged]' : '[--verify]'
-  process.stderr.write(`Usage: ${program} <domain|static|all> <folder> ${usage}\n`)
+  process.stderr.write(usage)
   process.exit(2)
 }
 process.exit(target === 'all' ? runAll(folder) : runService(target, folder, {}))

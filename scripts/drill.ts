@@ -7,9 +7,16 @@ import { join, resolve } from 'node:path'
 // backup to the folder, checks every byte of it, restores it elsewhere, checks what was restored, and compares its rows and
 // contents with the backup. It prints a report; the exit status is 1 where a step failed.
 
+const usage = 'Usage: npm run drill -- <domain|static> <folder of backups>\n'
 const [service = '', folder = '', ...more] = process.argv.slice(2)
+if (process.argv.includes('--help') || process.argv.includes('-h')) {
+  process.stdout.write(
+    `${usage}Adds a backup to the folder, restores it elsewhere, and compares what was restored with the backup.\n`,
+  )
+  process.exit(0)
+}
 if (!['domain', 'static'].includes(service) || !/^[^-]/.test(folder) || more.length > 0) {
-  process.stderr.write('Usage: npm run drill -- <domain|static> <folder of backups>\n')
+  process.stderr.write(usage)
   process.exit(2)
 }
 if (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE) {

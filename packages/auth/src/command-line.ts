@@ -41,7 +41,6 @@ const knownOptions = {
   audience: text,
   claim: texts,
   service: text,
-  help: { type: 'boolean', short: 'h' },
 } as const satisfies ParseArgsOptionsConfig
 
 type Fields = Partial<ReturnType<typeof fieldsOf>>
@@ -95,9 +94,8 @@ export async function runProgram<Opened>(program: Program<Opened>, args: string[
 
 async function runCommand<Opened>(program: Program<Opened>, args: string[], line: CommandLine) {
   const { name, help, commands, open } = program
-  const { values, positionals } = readArguments(args)
-  const { help: isHelp, ...options } = values
-  if (isHelp) return help
+  if (args.includes('--help') || args.includes('-h')) return help
+  const { values: options, positionals } = readArguments(args)
   const [verb = '', ...words] = positionals
   const command = Object.hasOwn(commands, verb) ? commands[verb] : undefined
   if (!command) throw new UsageError(`Missing command: ${Object.keys(commands).join(', ')}`)

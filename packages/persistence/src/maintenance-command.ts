@@ -17,22 +17,24 @@ export interface CommandLine {
 
 /**
  * Runs a command on stored data, and prints what it returns, or the sentence of a failure that an operator can repair.
- * Prints the usage if `read` returns no options, or throws, as `parseArgs` does.
+ * Prints the usage for `--help`, and if `read` returns no options, or throws, as `parseArgs` does.
  * @returns the exit status: by default 0, 1 after such a failure, 2 for wrong arguments.
  * @throws other failures.
  */
 export async function runMaintenance<Options>(
   { stdout, stderr }: CommandLine,
-  { usage, read }: { usage: string; read: () => Options | undefined },
+  { usage, args, read }: { usage: string; args: string[]; read: (args: string[]) => Options | undefined },
   work: (options: Options, progress: Progress) => Promise<{ summary: string; status?: number }>,
 ): Promise<number> {
+  const isHelp = args.includes('--help') || args.includes('-h')
   let options: Options | undefined
   try {
-    options = read()
+    options = read(args)
   } catch {}
-  if (!options) {
-    stderr.write(usage)
-    return 2
+  if (isHelp || !options) {
+    const stream = isHelp ? stdout : stderr
+    stream.write(usage)
+    return isHelp ? 0 : 2
   }
   const progress = new Progress(stderr)
   try {

@@ -36,8 +36,7 @@ export async function runDataCommand(service: ArchivedService, args: string[], l
   const dataDir = env.DATA_DIR || `data/${service.name}`
   const places = { dataDir, usersFile: env.USERS_FILE || undefined }
   const database = env.DATABASE_URL || env.DATABASE_URL_FILE ? env : undefined
-  const reading = { usage: usage(dataDir), read: () => readArguments(args) }
-  return runMaintenance(line, reading, async (options, progress) => {
+  return runMaintenance(line, { usage: usage(dataDir), args, read: readArguments }, async (options, progress) => {
     const { signal, ignore } = abortOnSignal()
     try {
       const context = { service, places, database, signal, progress, ...options }

@@ -27,7 +27,7 @@ digest, goes on past what cannot be read, and names each damaged file with the r
 
 /** Runs the command with these arguments, and returns its exit status. */
 export const manageFiles = (args: string[], line: CommandLine): Promise<number> =>
-  runMaintenance(line, { usage, read: () => readArguments(args) }, async (options, progress) => {
+  runMaintenance(line, { usage, args, read: readArguments }, async (options, progress) => {
     const report = await check(line.env, { ...options, progress })
     const status = report.damages.length > 0 ? 1 : 0
     return { summary: describe(report, options.repair), status }
