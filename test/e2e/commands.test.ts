@@ -217,7 +217,7 @@ test('files: a directory is synchronized, then only what changed', async () => {
 
   expect(first.stdout).toMatch(/: 3 added, 0 replaced, 0 removed, 0 unchanged\n$/)
   expect(kept.stdout).toMatch(/: 0 added, 1 replaced, 0 removed, 1 unchanged\n$/)
-  expect(dry.stdout).toBe('0 added, 0 replaced, 1 removed, 2 unchanged\n')
+  expect(dry.stdout).toBe('- site/css/a.css\n0 added, 0 replaced, 1 removed, 2 unchanged\n')
   expect(second.stdout).toMatch(/^- site\/css\/a\.css\nchange \d+: 0 added, 0 replaced, 1 removed, 2 unchanged\n$/)
   expect(listed.stdout).toMatch(/^7 .*site\/b\.txt\n11 .*site\/index\.html\n$/)
 })
@@ -241,7 +241,7 @@ test('files: a directory is deployed in one step, rolled back, downloaded, and a
   expect(first.stdout).toMatch(
     /^\+ app\/a.js\n\+ app\/gone\/x\n\+ app\/index.html\nchange \d+: 3 added, 0 replaced, 0 removed, 0 unchanged\n$/,
   )
-  expect(dry.stdout).toBe('send index.html\nsend new\n')
+  expect(dry.stdout).toBe('- app/gone/x\n~ app/index.html\n+ app/new\n')
   expect(second.stdout).toMatch(
     /^- app\/gone\/x\n~ app\/index.html\n\+ app\/new\nchange \d+: 1 added, 1 replaced, 1 removed, 1 unchanged\n$/,
   )
@@ -269,7 +269,7 @@ test('files: a file is stored under its own name, and removed', async () => {
 test('files: a directory is not put as a file', async () => {
   const put = await run('files', ['put', createFolder({ 'a.txt': 'a' }), 'put/'])
 
-  expect([put.code, put.stderr]).toEqual([2, expect.stringMatching(/sync or deploy.*\n$/)])
+  expect([put.code, put.stderr]).toEqual([1, expect.stringMatching(/sync or deploy.*\n$/)])
 })
 
 test('files: a large file is stored in several requests', async () => {
@@ -283,7 +283,7 @@ test('files: a large file is stored in several requests', async () => {
   const states = await run('files', ['history', 'copies/large.bin'])
 
   expect(put.stdout).toBe('/static/large.bin\n')
-  expect(dry.stdout).toBe('send large.bin\n')
+  expect(dry.stdout).toBe('+ copies/large.bin\n')
   expect([synced.stdout, again.stdout]).toEqual(Array(2).fill('0 added, 0 replaced, 0 removed, 1 unchanged\n'))
   expect(states.stdout).toContain(' upload ')
   await run('files', ['remove', 'large.bin'])
@@ -347,12 +347,13 @@ const shell = async (command: string, args: string[], cwd: string, env: NodeJS.P
     )
   ).stdout
 
+// `plan` exits with 2 where there are differences: nothing else does.
 test.each([
-  ['an unknown command', ['toast'], {}, 2, /\n\nUnknown command: toast\n$/],
-  ['a missing argument', ['add', domain], {}, 2, /\n\nName a record type\.\n$/],
-  ['an option of other commands', ['approve', '1', '--dry-run'], {}, 2, /\n\nThere is no --dry-run with approve\.\n$/],
-  ['an argument too many', ['show', domain, 'example.com'], {}, 2, /\n\nToo many arguments for show\.\n$/],
-  // `plan` exits with 2 where there are differences.
+  ['an unknown command', ['toast'], {}, 1, /\n\nUnknown command: toast\n$/],
+  ['a missing argument', ['add', domain], {}, 1, /\n\nName a record type\.\n$/],
+  ['an option of other commands', ['approve', '1', '--dry-run'], {}, 1, /\n\nThere is no --dry-run with approve\.\n$/],
+  ['an argument too many', ['show', domain, 'example.com'], {}, 1, /\n\nToo many arguments for show\.\n$/],
+  ['a misspelt option of plan', ['plan', '.', '--jsn'], {}, 1, /\n\nUnknown option '--jsn'.*\n$/],
   ['no credentials', ['plan', '.'], { DOMAINS_USERNAME: '' }, 1, /^Set DOMAINS_TOKEN.*\n$/],
   ['a folder without zone files', ['plan', '.'], {}, 1, /^\. has no file named like example\.com\.zone\.\n$/],
   [
@@ -373,10 +374,39 @@ test.each([
   expect(failed.stderr).toMatch(reason)
 })
 
-test.each(['domains', 'files'] as const)('%s --help prints the commands', async (command) => {
-  const { code, stdout, stderr } = await run(command, ['list', '--help'])
+test.each([
+  ['domains', ['list', '--help']],
+  ['domains', ['-h']],
+  ['files', ['sync', '-h', 'site']],
+] as const)('%s %j prints the commands', async (command, args) => {
+  const { code, stdout, stderr } = await run(command, [...args], { [`${command.toUpperCase()}_USERNAME`]: '' })
 
   expect([code, stderr, stdout]).toEqual([undefined, '', expect.stringContaining(`  ${command} list`)])
+})
+
+test.each([
+  ['backup', ['--help'], /^Usage: npm run backup -- .*\n[\s\S]*--keep/],
+  ['backup', ['static', 'folder', '-h'], /^Usage: npm run backup -- /],
+  ['restore', ['-h'], /^Usage: npm run restore -- .*\n[\s\S]*must be empty/],
+  ['drill', ['domain', '--help'], /^Usage: npm run drill -- /],
+  ['files', ['check', '--help'], /^Usage: npm run files -- /],
+  ['users', ['add', '--role', '--help'], /^Manages the users/],
+  ['tokens', ['-h'], /^Manages the API tokens/],
+  ['trusts', ['--help'], /^Manages trusts/],
+])('npm run %s -- %j explains the command', async (script, args, usage) => {
+  const answer = await shell('npm', ['run', '--silent', script, '--', ...args], root)
+
+  expect(answer).toMatch(usage)
+})
+
+test.each([
+  ['domains', ['pull', '/proc/zones']],
+  ['files', ['download', '/', '/proc/copy']],
+] as const)('%s %j ends where no folder can be created', async (command, args) => {
+  await run('files', ['put', createFolder({ 'one.txt': 'one' }).concat('/one.txt')])
+  const failed = await run(command, [...args])
+
+  expect([failed.code, failed.stderr]).toEqual([1, expect.stringMatching(/^ENOENT: .* mkdir '\/proc\/\w+'\n$/)])
 })
 
 test.each([['put'], ['deploy'], ['sync']])('%s names the file that is not there', async (command) => {

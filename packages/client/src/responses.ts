@@ -38,7 +38,8 @@ export class ProblemError extends Error {
 
   /** The error of a response. A body that is not a problem, as of a proxy, is described by the status. */
   static of(body: unknown, { status, statusText, headers }: Response): ProblemError {
-    if (isProblem(body)) return new ProblemError(body, headers)
+    if (typeof body === 'object' && body !== null && 'code' in body && 'detail' in body)
+      return new ProblemError(body as Problem, headers) // As the services send it.
     const detail = `The server responded with ${status} ${statusText}`.trim()
     return new ProblemError({ status, code: 'unexpected_response', detail }, headers)
   }
@@ -47,9 +48,6 @@ export class ProblemError extends Error {
     return ProblemError.of(await response.json().catch(() => undefined), response)
   }
 }
-
-const isProblem = (body: unknown): body is Problem =>
-  typeof body === 'object' && body !== null && 'code' in body && 'detail' in body
 
 /** The data of an openapi-fetch result. @throws {ProblemError} for an error response. */
 export async function unwrap<Data>(

@@ -59,9 +59,7 @@ async function append(url: string, { offset, part }: { offset: number; part: Blo
 
 const offsetOf = ({ headers }: Response) => Number(headers.get('upload-offset'))
 
-type Init = { method: string; headers?: Record<string, string>; body?: Blob }
-
-async function send({ baseUrl, send: sendRequest }: Session, url: string, init: Init): Promise<Response> {
+async function send({ baseUrl, send: sendRequest }: Session, url: string, init: RequestInit): Promise<Response> {
   const headers = { 'tus-resumable': '1.0.0', ...init.headers }
   const response = await sendRequest(new Request(new URL(url, `${baseUrl}/`), { ...init, headers }))
   if (!response.ok) throw await ProblemError.from(response)

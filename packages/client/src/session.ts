@@ -30,28 +30,26 @@ export function openSession(options: ClientOptions): Session {
   const baseUrl = trimSlashes(options.baseUrl)
   const fetch = retryingFetch(options.fetch ?? ((request) => globalThis.fetch(request)), sleep)
   let login: Promise<string> | undefined
-  const forget = (ended: Promise<string>) => {
-    if (login === ended) login = undefined
+  async function logIn(): Promise<string> {
+    if ('token' in credentials) return credentials.token
+    if ('obtain' in credentials) return credentials.obtain()
+    const api = createClient<paths>({ baseUrl, fetch })
+    return (await unwrap(api.POST('/api/auth/login', { body: credentials }))).access_token
   }
   // Concurrent requests share one login. After a failed login the next request tries again.
   const getToken = () => {
-    if ('token' in credentials) return Promise.resolve(credentials.token)
-    if (login) return login
-    const started = 'obtain' in credentials ? credentials.obtain() : logIn(credentials)
-    started.catch(() => forget(started))
-    login = started
-    return started
-  }
-  async function logIn(body: { username: string; password: string }): Promise<string> {
-    const api = createClient<paths>({ baseUrl, fetch })
-    return (await unwrap(api.POST('/api/auth/login', { body }))).access_token
+    login ??= logIn().catch((error) => {
+      login = undefined
+      throw error
+    })
+    return login
   }
   const send: Fetch = async (request) => {
     const used = getToken()
     const response = await fetch(authorize(request.clone(), await used))
     if (response.status !== 401 || 'token' in credentials) return response
     await response.body?.cancel()
-    forget(used)
+    if (login === used) login = undefined
     return fetch(authorize(request, await getToken()))
   }
   return { baseUrl, send, sleep }
@@ -63,13 +61,19 @@ const maxWaitSeconds = 120
 // RFC 9110, 9.2.2.
 const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 
-/** Repeats a request after the `Retry-After` of a 429 or 503 where that is safe: idempotent, or with an `Idempotency-Key`. */
+/** Repeats a request that may be repeated after the `Retry-After` of a 429 or 503, and after a lost connection. */
 export function retryingFetch(fetch: Fetch, sleep: Session['sleep']): Fetch {
+  let isKnown = false // Before a first response, the address may be wrong: fail at once.
   return async (request) => {
     const isSafe = idempotent.has(request.method) || request.headers.has('idempotency-key')
     for (let attempt = 1; ; attempt += 1) {
       const isLast = attempt === attempts || !isSafe
-      const response = await fetch(isLast ? request : request.clone())
+      const response = await fetch(isLast ? request : request.clone()).catch(async (error) => {
+        if (isLast || !isKnown || !(error instanceof TypeError)) throw error
+        await sleep(500 * 2 ** attempt)
+      })
+      if (!response) continue
+      isKnown = true
       if (isLast || ![429, 503].includes(response.status)) return response
       const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
       if (!(seconds >= 0 && seconds <= maxWaitSeconds)) return response

@@ -146,8 +146,7 @@ export async function logIn({ baseUrl, prefix }: Service, isSso: boolean): Promi
   const code = await receiveCode(baseUrl, createHash('sha256').update(verifier).digest('base64url'))
   const login = await unwrap(api.POST('/api/auth/oidc/token', { body: { code, verifier } }))
   await storeToken(baseUrl, login.access_token, login.expires_in)
-  const minutes = Math.floor(login.expires_in / 60)
-  process.stdout.write(`Logged in as ${login.user.username} for ${minutes} minutes.\n`)
+  process.stdout.write(`Logged in as ${login.user.username} for ${Math.floor(login.expires_in / 60)} minutes.\n`)
 }
 
 async function receiveCode(baseUrl: string, challenge: string): Promise<string> {

@@ -4,16 +4,7 @@ import { unwrap } from '../responses.ts'
 import { eventOptions, printEvents } from './events.ts'
 import { type Command, readInteger, runProgram } from './run-program.ts'
 import { formatTable } from './terminal.ts'
-import {
-  applyZones,
-  cellsOf,
-  domainPages,
-  planZones,
-  pullZones,
-  putZoneFile,
-  type RecordRow,
-  readZoneFile,
-} from './zone-folder.ts'
+import * as zones from './zone-folder.ts'
 
 const usage = `DNS records through the domain service.
 
@@ -39,7 +30,7 @@ A user whose writes have to be approved proposes: these commands then print the 
 
 DOMAINS_URL (http://127.0.0.1:3001), DOMAINS_TOKEN, or DOMAINS_USERNAME and DOMAINS_PASSWORD.
 None of them after login --sso, and in GitHub and GitLab jobs that a trust admits.
-Exit status: 0 done, 1 failed, 2 usage error.
+Exit status: 0 done, 1 failed or wrong arguments; 2: \`plan\` shows changes.
 `
 
 const options = {
@@ -54,7 +45,7 @@ const options = {
 type DomainCommand = Command<DomainClient, typeof options>
 
 const list: DomainCommand = async (client, [search]) => {
-  for await (const domains of domainPages(client, search)) {
+  for await (const domains of zones.domainPages(client, search)) {
     const rows = domains.map(({ name, expires_on }) => [name, `expires ${expires_on ?? 'unknown'}`])
     process.stdout.write(formatTable(rows))
   }
@@ -72,9 +63,9 @@ async function write<Data extends object>(
   process.stdout.write(`Proposed as change ${id}: another person can approve it.\n`)
 }
 
-type IdentifiedRow = RecordRow & { id: string }
+type IdentifiedRow = zones.RecordRow & { id: string }
 
-const toRow = (record: IdentifiedRow) => [record.id, ...cellsOf(record)]
+const toRow = (record: IdentifiedRow) => [record.id, ...zones.cellsOf(record)]
 
 const show: DomainCommand = async ({ api }, [domain = '']) => {
   const zone = await unwrap(api.GET('/api/domains/{domain}/dns/hosts', { params: { path: { domain } } }))
@@ -124,7 +115,7 @@ const history: DomainCommand = async ({ api }, [domain = '']) => {
   const { history: entries } = await unwrap(
     api.GET('/api/domains/{domain}/dns/history', { params: { path, query: { page_size: 50 } } }),
   )
-  const describe = (records: RecordRow[], sign: string) =>
+  const describe = (records: zones.RecordRow[], sign: string) =>
     records.map((record) => `${sign}${record.name} ${record.type}`)
   const rows = entries.map(({ id, at, by, status, changes }) => [
     id,
@@ -137,11 +128,9 @@ const history: DomainCommand = async ({ api }, [domain = '']) => {
 }
 
 const revert: DomainCommand = async ({ api }, [domain = '', change = ''], flags) => {
-  const params = { path: { domain, id: readId(change) }, query: { dry_run: flags['dry-run'] } }
+  const params = { path: { domain, id: readInteger('A change id', change) }, query: { dry_run: flags['dry-run'] } }
   await write(api.POST('/api/domains/{domain}/dns/history/{id}/revert', { params }), printChange)
 }
-
-const readId = (text: string) => readInteger('A change id', text)
 
 const proposals: DomainCommand = async ({ api }) => {
   const query = { status: 'proposed' as const, page_size: 200 }
@@ -153,26 +142,25 @@ const proposals: DomainCommand = async ({ api }) => {
 }
 
 const approve: DomainCommand = async ({ api }, [change = '']) => {
-  const id = readId(change)
+  const id = readInteger('A change id', change)
   const approved = await unwrap(api.POST('/api/changes/{id}/approve', { params: { path: { id } } }))
   process.stdout.write(`Change ${id} of ${approved.domain} is ${approved.status}.\n`)
 }
 
 const reject: DomainCommand = async ({ api }, [change = ''], { reason }) => {
-  const id = readId(change)
+  const id = readInteger('A change id', change)
   const body = reason === undefined ? {} : { reason }
   await unwrap(api.POST('/api/changes/{id}/reject', { params: { path: { id } }, body }))
   process.stdout.write(`Change ${id} is rejected.\n`)
 }
 
 const exportZone: DomainCommand = async ({ api }, [domain = '']) => {
-  process.stdout.write(await readZoneFile(api, domain))
+  process.stdout.write(await zones.readZoneFile(api, domain))
 }
 
 const importZone: DomainCommand = async ({ api }, [domain = '', file = ''], flags) => {
   const text = await readFile(file, 'utf8')
-  const query = { dry_run: flags['dry-run'] }
-  await write(putZoneFile(api, { domain, text }, query), printChange)
+  await write(zones.putZoneFile(api, { domain, text }, { dry_run: flags['dry-run'] }), printChange)
 }
 
 await runProgram('domains', {
@@ -193,8 +181,8 @@ await runProgram('domains', {
     events: ({ api }, _, flags) => printEvents((query) => api.GET('/api/events', query), flags),
     export: exportZone,
     import: importZone,
-    pull: pullZones,
-    plan: planZones,
-    apply: applyZones,
+    pull: zones.pullZones,
+    plan: zones.planZones,
+    apply: zones.applyZones,
   },
 })

@@ -32,7 +32,7 @@ v is a version, the number of a change or an RFC 3339 instant.
 
 FILES_URL (http://127.0.0.1:3002), FILES_TOKEN, or FILES_USERNAME and FILES_PASSWORD.
 None of them after login --sso, and in GitHub and GitLab jobs that a trust admits.
-Exit status: 0 done, 1 failed, 2 usage error.
+Exit status: 0 done, 1 failed or wrong arguments.
 `
 
 const options = {
@@ -43,10 +43,11 @@ const options = {
 
 type FileCommand = Command<FileClient, typeof options>
 
-const list: FileCommand = async (client, [directory]) => {
-  for await (const { files } of filesBelow(client, directory)) {
+const list: FileCommand = async ({ api }, [prefix]) => {
+  const read = (position: { after?: string }) =>
+    unwrap(api.GET('/api/files', { params: { query: { ...position, page_size: 200, ...(prefix && { prefix }) } } }))
+  for await (const { files } of pages(read))
     process.stdout.write(formatTable(files.map(({ size, updated_at, path }) => [size, updated_at, path])))
-  }
 }
 
 const put: FileCommand = async (client, [source = '', target = '']) => {
@@ -60,13 +61,6 @@ const put: FileCommand = async (client, [source = '', target = '']) => {
 const remove: FileCommand = async (client, [path = '']) => {
   await unwrap(client.api.DELETE('/api/files/{path}', { params: { path: { path } } }))
 }
-
-/** Pages of the files below a directory; of all files without one. */
-const filesBelow = ({ api }: FileClient, prefix?: string) =>
-  pages((position) => {
-    const query = { ...position, page_size: 200, ...(prefix ? { prefix } : {}) }
-    return unwrap(api.GET('/api/files', { params: { query } }))
-  })
 
 await runProgram('files', {
   usage,

@@ -25,12 +25,12 @@ export type Command<Client, Named extends Options> = (
 
 type Flags<Named extends Options> = ReturnType<typeof parseArgs<{ options: Named; allowPositionals: true }>>['values']
 
-/** Runs the command that is named. Exit status: 0 done, 1 failed (the reason is on standard error), 2 usage error. */
+/** Runs the command that is named. Exit status: 0 done, 1 failed or wrong arguments; 2 is left to \`domains plan\`. */
 export async function runProgram<Client, Named extends Options>(
   program: 'domains' | 'files',
   { usage, port, options, open, commands }: Program<Client, Named>,
 ) {
-  if (process.argv.includes('--help')) {
+  if (process.argv.includes('--help') || process.argv.includes('-h')) {
     process.stdout.write(usage)
     return
   }
@@ -54,12 +54,8 @@ export async function runProgram<Client, Named extends Options>(
     if (foreign) throw new UsageError(`There is no --${foreign} with ${name}.`)
     await command(open({ baseUrl, credentials: await readCredentials(service) }), args, values)
   } catch (error) {
-    if (error instanceof UsageError || isParseError(error)) {
-      process.stderr.write(`${usage}\n${error.message}\n`)
-      process.exitCode = 2
-      return
-    }
-    const reason = reasonOf(error, `${baseUrl} (${prefix}_URL)`)
+    const isUsageError = error instanceof UsageError || isParseError(error)
+    const reason = isUsageError ? `${usage}\n${error.message}` : reasonOf(error, `${baseUrl} (${prefix}_URL)`)
     if (reason === undefined) throw error
     process.stderr.write(`${reason}\n`)
     process.exitCode = 1

@@ -1,4 +1,7 @@
-/** A usage error; the program prints it with its usage and exits with status 2. */
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+/** A usage error; the program prints it with its usage and exits with status 1. */
 export class UsageError extends Error {}
 
 /** Another failure that its message explains; the program prints that alone and exits with status 1. */
@@ -26,4 +29,11 @@ export function openProgressBar(total: number) {
   }
   const end = () => void (shown >= 0 && process.stderr.write('\n'))
   return { show, end }
+}
+
+/** Creates a directory with its parents. Not by the recursive `mkdir`, which loops in /proc, where none can be created. */
+export function makeDirectory(path: string): void {
+  if (existsSync(path)) return
+  makeDirectory(dirname(path))
+  mkdirSync(path)
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createReadStream, openAsBlob } from 'node:fs'
-import { mkdir, readdir, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -10,7 +10,7 @@ import type { FileClient, StoredFile } from '../file-client.ts'
 import { ProblemError, pages, unwrap } from '../responses.ts'
 import { partBytes } from '../resumable-upload.ts'
 import { type Command, readInteger } from './run-program.ts'
-import { CommandError, formatTable, openProgressBar, UsageError } from './terminal.ts'
+import { CommandError, formatTable, makeDirectory, openProgressBar, UsageError } from './terminal.ts'
 
 // Commands on a whole folder: `files deploy`, `sync`, `download`, `rollback`, `history` and `revert`.
 
@@ -44,6 +44,7 @@ async function put(client: FileClient, [source = '', prefix]: string[], flags: F
   })
   const byDigest = new Map(files.map((file) => [file.sha256, file]))
   const query = { version, changelog, mode, dry_run: dryRun }
+  if (dryRun) await printPreview(client, path, files, mode)
   for (;;) {
     try {
       return printResult(client, await putTree(client, path, { manifest, query }))
@@ -51,7 +52,7 @@ async function put(client: FileClient, [source = '', prefix]: string[], flags: F
       if (!(error instanceof ProblemError) || error.code !== 'contents_missing') throw error
       const missing = error.missing.flatMap((digest) => byDigest.get(digest) ?? [])
       if (missing.length === 0) throw error
-      if (dryRun) return void process.stdout.write(missing.map(({ path: name }) => `send ${name}\n`).join(''))
+      if (dryRun) return
       const large = uploadsLarge ? missing.filter(({ size }) => size > partBytes) : []
       for (const { path: name, source: file, sha256 } of large) {
         await upload(client, path + name, file)
@@ -116,10 +117,13 @@ async function send({ api }: FileClient, files: LocalFile[]) {
   const waiting = [...files]
   const work = async () => {
     for (let file = waiting.pop(); file; file = waiting.pop()) {
-      const { source, sha256, size } = file
+      const { path, source, sha256, size } = file
       const body = await openAsBlob(source)
       const params = { path: { sha256 } }
-      await unwrap(api.PUT('/api/contents/{sha256}', { params, body, bodySerializer: () => body }))
+      await unwrap(api.PUT('/api/contents/{sha256}', { params, body, bodySerializer: () => body })).catch((error) => {
+        waiting.length = 0 // No request of the others is begun.
+        throw error instanceof ProblemError ? new CommandError(`${path}: ${error.message} (${error.code})`) : error
+      })
       done += size
       bar.show(done)
     }
@@ -138,12 +142,27 @@ async function printResult({ api }: FileClient, { change, ...counts }: TreeResul
     const read = (position: { after?: string }) =>
       unwrap(api.GET('/api/changes/{id}', { params: { path, query: { ...position, page_size: 200 } } }))
     for await (const { files } of pages(read))
-      for (const { path: name, before, after } of files)
-        process.stdout.write(`${before === null ? '+' : after === null ? '-' : '~'} ${name}\n`)
+      for (const { path: name, before, after } of files) printChanged(name, before, after)
   }
   const { added, replaced, removed, unchanged } = counts
   const number = change ? `change ${change.id}: ` : ''
   process.stdout.write(`${number}${added} added, ${replaced} replaced, ${removed} removed, ${unchanged} unchanged\n`)
+}
+
+const printChanged = (path: string, before: unknown, after: unknown) =>
+  process.stdout.write(`${before === null ? '+' : after === null ? '-' : '~'} ${path}\n`)
+
+/** Prints what a change will do: the service names files only once they are changed. */
+async function printPreview({ api }: FileClient, path: string, files: LocalFile[], mode: Flags['mode']) {
+  const request = { params: { path: { path } }, headers: { accept: 'application/json' } }
+  const { data, error, response } = await api.GET('/api/trees/{path}', request)
+  if (!response.ok && response.status !== 404) throw ProblemError.of(error, response) // 404: it has no files yet.
+  const before = data && 'files' in data ? data.files : {}
+  const after = new Map(files.map((file) => [file.path, file.sha256]))
+  for (const name of new Set([...after.keys(), ...(mode === 'merge' ? [] : Object.keys(before))].toSorted())) {
+    const [old = null, wanted = null] = [before[name]?.sha256, after.get(name)]
+    if (old !== wanted) printChanged(path + name, old, wanted)
+  }
 }
 
 /** Extracts a directory of the store, present or past, into a local one. Needs the program tar. */
@@ -152,7 +171,7 @@ export const download: TreeCommand = async (client, [prefix, target = ''], { at 
   const params = { path: { path }, query: at === undefined ? {} : { at } }
   const { response, error } = await client.api.GET('/api/trees/{path}', { params, parseAs: 'stream' })
   if (!response.ok || !response.body) throw ProblemError.of(error, response)
-  await mkdir(target, { recursive: true })
+  makeDirectory(target)
   const tar = spawn('tar', ['-xf', '-', '-C', target], { stdio: ['pipe', 'inherit', 'inherit'] })
   const ended = once(tar, 'close')
   // Cast: the stream types of undici and Node differ.
@@ -164,17 +183,15 @@ export const download: TreeCommand = async (client, [prefix, target = ''], { at 
 /** Restores a directory to its state before its last change, or at a version, a change or an instant. */
 export const rollback: TreeCommand = async (client, [prefix], { to, 'dry-run': dry_run }) => {
   const path = readPrefix(prefix)
-  const at = to ?? String(await changeBefore(client, path))
+  const at = to ?? (await changeBefore(client, path))
   const manifest = JSON.stringify({ from: path, at })
   await printResult(client, await putTree(client, path, { manifest, query: { dry_run } }))
 }
 
-async function changeBefore({ api }: FileClient, prefix: string): Promise<number> {
-  const query = { prefix, page_size: 1 }
-  const { changes } = await unwrap(api.GET('/api/changes', { params: { query } }))
-  const [last] = changes
-  if (!last) throw new CommandError(`Nothing has changed below ${prefix}.`)
-  return last.id - 1
+async function changeBefore({ api }: FileClient, prefix: string): Promise<string> {
+  const { changes } = await unwrap(api.GET('/api/changes', { params: { query: { prefix, page_size: 1 } } }))
+  if (!changes[0]) throw new CommandError(`Nothing has changed below ${prefix}.`)
+  return String(changes[0].id - 1)
 }
 
 export const history: TreeCommand = async ({ api }, [path = '']) => {

@@ -1,8 +1,8 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DomainClient } from '../domain-client.ts'
 import { ProblemError, unwrap } from '../responses.ts'
-import { CommandError, formatTable } from './terminal.ts'
+import { CommandError, formatTable, makeDirectory } from './terminal.ts'
 
 // Zones as files of a folder, one for each domain, named `example.com.zone`.
 
@@ -61,7 +61,7 @@ export async function* domainPages({ api }: DomainClient, search?: string) {
 
 /** Writes the zone files of the caller's domains that use the registrar's DNS and have records. */
 export async function pullZones(client: DomainClient, [folder = '']: string[]) {
-  await mkdir(folder, { recursive: true })
+  makeDirectory(folder)
   for await (const domains of domainPages(client)) {
     for (const { name: domain, uses_registrar_dns } of domains) {
       if (uses_registrar_dns === false) continue
@@ -109,9 +109,11 @@ async function plan(client: DomainClient, folder: string) {
     const text = await readFile(file, 'utf8')
     try {
       const zone = await compare(client, domain, text)
-      if (zone.added.length + zone.removed.length === 0) continue
+      const removed = zone.removed.map((each) => ['  -', ...cellsOf(each)])
+      const rows = [...removed, ...zone.added.map((each) => ['  +', ...cellsOf(each)])]
+      if (rows.length === 0) continue
       zones.push(zone)
-      print(zone)
+      process.stdout.write(`${domain}\n${formatTable(rows)}`)
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error
       process.stderr.write(`${domain}: ${error.message} (${error.code})\n`)
@@ -142,9 +144,4 @@ async function enqueue(client: DomainClient, zone: PlannedZone): Promise<number>
   const data = await unwrap(putZoneFile(client.api, zone, { dry_run: false }, headers))
   if (!('id' in data)) throw new Error('The service did not queue the write.')
   return Number(data.id)
-}
-
-function print({ domain, added, removed }: PlannedZone) {
-  const rows = [...removed.map((each) => ['  -', ...cellsOf(each)]), ...added.map((each) => ['  +', ...cellsOf(each)])]
-  process.stdout.write(`${domain}\n${formatTable(rows)}`)
 }

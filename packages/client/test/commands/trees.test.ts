@@ -61,3 +61,27 @@ test('a large file that changes while it is uploaded fails the sync instead of b
   await expect(syncing).rejects.toMatchObject({ code: 'contents_missing' })
   expect(uploads).toHaveLength(1)
 })
+
+test('a content whose connection breaks is sent again; one that is refused is named, and no further one is sent', async () => {
+  const directory = createDirectory(Object.fromEntries([...'abcdefghijklmnopqrst'].map((name) => [name, name])))
+  const missing = (await readFiles(directory)).map(({ sha256 }) => sha256)
+  const problem = { status: 409, code: 'contents_missing', detail: 'Send the missing contents', missing }
+  const sent: string[] = []
+  const fetch = async ({ url }: Request) => {
+    if (url.includes('/api/trees/')) return Response.json(problem, { status: 409 })
+    sent.push(url)
+    if (sent.length === 1) throw new TypeError('fetch failed')
+    return Response.json({ status: 507, code: 'quota_exceeded', detail: 'Quota exceeded' }, { status: 507 })
+  }
+  const client = new FileClient({
+    baseUrl: 'http://127.0.0.1',
+    credentials: { token: 't' },
+    fetch,
+    sleep: async () => {},
+  })
+
+  const syncing = sync(client, [directory, 'site/'], { delete: false, 'dry-run': false, overwrite: false })
+
+  await expect(syncing).rejects.toThrow(/^[a-t]: Quota exceeded \(quota_exceeded\)$/)
+  expect(sent).toHaveLength(9) // One for each of eight workers, and the repeated one.
+})
