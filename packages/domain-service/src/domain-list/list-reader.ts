@@ -99,7 +99,8 @@ export class ListReader {
         this.isImmediate ? 'read' : 'background',
       )
       pass.pages.push(domains)
-      pass.hasChanged ||= pass.total !== undefined && pass.total !== total
+      const isShort = domains.length < Math.min(pageSize, total - (page - 1) * pageSize)
+      pass.hasChanged ||= isShort || (pass.total ?? total) !== total
       pass.total = total
       if (domains.length === 0 || page * pageSize >= total) pass.completedAt = clock.now()
       this.#pass = pass

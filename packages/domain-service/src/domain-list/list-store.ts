@@ -10,7 +10,7 @@ export interface ListPass {
   completedAt?: number | null | undefined
   /** The number of domains, according to the latest page. */
   total?: number | undefined
-  /** Domains were added or removed between two pages, so one may be missing. */
+  /** Domains were added or removed between two pages, or a page lacked some, so one may be missing. */
   hasChanged: boolean
   pages: DomainEntry[][]
 }

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { ownerOf, type Row } from '../dns/record.ts'
 import { emailTypes, type Zone } from '../dns/zone.ts'
 import { badAnswer, badResult } from './call-failed.ts'
@@ -92,9 +93,9 @@ export function readNameserverList(result: Element, domain: string) {
 export function readZone(result: Element, domain: string): Zone {
   const a = result.attributes
   requireDomain(a.Domain, domain)
-  if (result.text.trim() !== '' || result.children.some((child) => child.name.toLowerCase() !== 'host')) {
+  if (toBoolean(a.IsSuccess) === false) throw badResult('says itself that the zone was not read')
+  if (result.text.trim() !== '' || result.children.some((child) => child.name.toLowerCase() !== 'host'))
     throw badResult('has other elements than hosts in a zone')
-  }
   return {
     domain,
     usesRegistrarDns: toBoolean(a.IsUsingOurDNS) ?? true,
@@ -157,6 +158,6 @@ const toCount = (text: string | undefined) => (/^[0-9]{1,9}$/.test(text?.trim() 
 
 // MM/DD/YYYY without a time zone, so it stays a calendar date; the year 1 means never.
 function toDate(text: string | undefined): string | null {
-  const [, month, day, year] = /^([0-9]{2})\/([0-9]{2})\/([0-9]{4})$/.exec(text?.trim() ?? '') ?? []
-  return month && day && year && year !== '0001' ? `${year}-${month}-${day}` : null
+  const [, month, day, year] = /^([0-9]{2})\/([0-9]{2})\/((?!0001)[0-9]{4})$/.exec(text?.trim() ?? '') ?? []
+  return z.iso.date().safeParse(`${year}-${month}-${day}`).data ?? null
 }

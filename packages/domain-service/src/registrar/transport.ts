@@ -49,9 +49,10 @@ export class RegistrarTransport {
    */
   async call(call: Call, onSend: () => void): Promise<{ response: Element; result: Element }> {
     const { url, apiUser, readApiKey, userName, clientIp } = this.#account
+    const apiKey = readApiKey()
     const body = new URLSearchParams({
       ApiUser: apiUser,
-      ApiKey: readApiKey(),
+      ApiKey: apiKey,
       UserName: userName,
       ClientIp: clientIp,
       Command: call.command,
@@ -76,7 +77,7 @@ export class RegistrarTransport {
       })
       const answer = await response.body.arrayBuffer()
       if (response.statusCode !== 200) throw statusFailed(response.statusCode)
-      return readEnvelope(new TextDecoder('utf-8', { fatal: true }).decode(answer), call)
+      return readEnvelope(new TextDecoder('utf-8', { fatal: true }).decode(answer), call, apiKey)
     } catch (error) {
       if (error instanceof HttpError) throw error
       throw toCallFailed(error, this.#timeoutMs)
@@ -88,8 +89,7 @@ export class RegistrarTransport {
   }
 }
 
-// The registrar reports too many requests as 405, a proxy in front of it as 429; all its other answers, errors included,
-// are 200.
+// Too many requests are 405, or 429 of a proxy in front of the registrar; its other answers, errors included, are 200.
 function statusFailed(status: number): CallFailed {
   if (status === 405 || status === 429) return new CallFailed('busy', registrarBusy(60))
   if (status >= 500) return new CallFailed('unknown', registrarError(`HTTP ${status}`))
@@ -107,15 +107,16 @@ function toCallFailed(error: unknown, timeoutMs: number): CallFailed {
 }
 
 /**
- * Reads the envelope of an answer. `Status` and `Errors` come first: a refused command can carry a result that looks
- * like data. The answer must belong to this command and have exactly one result element.
+ * Reads an answer. `Status` and `Errors` come first: a refused command can carry a result that looks like data. It must
+ * belong to this command and have one result. The words of errors reach clients and logs, so they lose the API key.
  * @throws {CallFailed}
  */
-export function readEnvelope(text: string, { command, result: resultName, domain }: Omit<Call, 'params'>) {
+export function readEnvelope(text: string, { command, result: name, domain }: Omit<Call, 'params'>, apiKey = '') {
   const root = parseResponse(text)
-  const errors = childrenOf(childOf(root, 'Errors'), 'Error').map((error) => ({
+  const listed = childrenOf(root, 'Errors').flatMap((each) => childrenOf(each, 'Error'))
+  const errors = listed.map((error) => ({
     number: error.attributes.Number?.trim() ?? '',
-    words: error.text,
+    words: apiKey ? error.text.replaceAll(apiKey, '…') : error.text,
   }))
   if (errors.length > 0) throw mapRegistrarErrors(errors, command, domain)
   const status = root.attributes.Status?.toUpperCase()
@@ -124,13 +125,12 @@ export function readEnvelope(text: string, { command, result: resultName, domain
     throw new CallFailed('unknown', problem, { isAnswer: true })
   }
 
-  const response = childOf(root, 'CommandResponse')
-  const names = [response?.attributes.Type, childOf(root, 'RequestedCommand')?.text.trim()]
-  if (names.some((name) => name && name.toLowerCase() !== command.toLowerCase())) {
+  const [response, ...others] = childrenOf(root, 'CommandResponse')
+  const commands = [response?.attributes.Type, childOf(root, 'RequestedCommand')?.text.trim()]
+  if (commands.some((each) => each && each.toLowerCase() !== command.toLowerCase()))
     throw badAnswer('belongs to another command')
-  }
-  const [result, ...more] = childrenOf(response, resultName)
-  if (!response || !result || more.length > 0) throw badResult(`has no single ${resultName}`)
+  const [result, ...more] = childrenOf(response, name)
+  if (!response || !result || others.length + more.length > 0) throw badResult(`has no single ${name}`)
   return { response, result }
 }
 

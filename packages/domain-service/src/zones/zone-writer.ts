@@ -143,7 +143,7 @@ export class ZoneWriter {
       return readCurrent({ read, clock }, { recent, late: [] })
     }
     const { value: zone } = await this.#cache.read(domain.name, load, true)
-    const emailType = zone.emailType ?? (await registrar.emailType(domain, 'read').catch(ignore))
+    const emailType = zone.emailType ?? (await registrar.emailType(domain, 'read').catch(() => undefined))
     return { ...zone, emailType }
   }
 
@@ -164,8 +164,6 @@ export class ZoneWriter {
     await this.#comparing
   }
 }
-
-const ignore = () => undefined
 
 const describeEffect = (effect: ChangeZones) => ({
   ...changesOf(effect),

@@ -46,6 +46,20 @@ test('of several errors the most specific one decides', () => {
   expect(failureOf(() => readEnvelope(text, getHosts)).code).toBe('domain_not_found')
 })
 
+test('errors after an empty list of them count, and quote no key', () => {
+  const words = 'Parameter ApiKey=k3y-of-the-account is not allowed'
+  const text = answer(setHosts.command, `<${setHosts.result} Domain="example.com" IsSuccess="true"/>`)
+  const refused = text.replace(
+    '</ApiResponse>',
+    `<Errors><Error Number="2011170">${words}</Error></Errors></ApiResponse>`,
+  )
+
+  const failure = failureOf(() => readEnvelope(refused, setHosts, 'k3y-of-the-account'))
+
+  expect(failure.code).toBe('registrar_rejected')
+  expect(failure.message).toContain('Parameter ApiKey=… is not allowed')
+})
+
 test('an error is one beside status OK too', () => {
   const result = `<CommandResponse><${setHosts.result} Domain="example.com" IsSuccess="true"/></CommandResponse>`
   const text = refusal('2019166', 'not found', result).replace('Status="ERROR"', 'Status="OK"')

@@ -54,6 +54,8 @@ test('an empty zone, the documented spelling, and attributes that are missing', 
 
 const good = zoneAnswer([host({ Name: '@', Type: 'A', Address: '192.0.2.1' })])
 
+const emptied = '<CommandResponse><DomainDNSGetHostsResult Domain="example.com"/></CommandResponse>'
+
 test.each([
   ['another command', answer('namecheap.domains.getInfo', '<DomainDNSGetHostsResult Domain="example.com"/>')],
   ['another result', answer(getHosts.command, '<DomainDNSSetHostsResult Domain="example.com" IsSuccess="true"/>')],
@@ -64,6 +66,8 @@ test.each([
     'two results',
     good.replace('<DomainDNSGetHostsResult', '<DomainDNSGetHostsResult Domain="example.com"/><DomainDNSGetHostsResult'),
   ],
+  ['an empty zone before it', good.replace('<CommandResponse', `${emptied}<CommandResponse`)],
+  ['a zone that was not read', good.replace('IsUsingOurDNS', 'IsSuccess="false" IsUsingOurDNS')],
   ['a row without a name', zoneAnswer(['<host Type="A" Address="192.0.2.1"/>'])],
   ['a row without an address', zoneAnswer(['<host Name="@" Type="A"/>'])],
   ['something else among the rows', good.replace('<host', '<hosd')],
@@ -122,7 +126,7 @@ test('a list of domains', () => {
     getList.command,
     `<DomainGetListResult>
       <Domain ID="7" Name="Example.com" User="u" Created="09/03/2023" Expires="02/10/2027" IsExpired="false" IsLocked="true" AutoRenew="true" WhoisGuard="ENABLED" IsPremium="false" IsOurDNS="true" />
-      <Domain ID="8" Name="old.net" Created="01/01/0001" Expires="bad" />
+      <Domain ID="8" Name="old.net" Created="01/01/0001" Expires="02/29/2027" />
     </DomainGetListResult><Paging><TotalItems>12</TotalItems><CurrentPage>1</CurrentPage><PageSize>10</PageSize></Paging>`,
   )
 
@@ -211,6 +215,8 @@ test('a domain with all details, and one with hardly any', () => {
     },
     rights: ['dns'],
   })
+  const wrong = full.replace('05/20/2020', '00/00/0000').replace('05/20/2027', '13/01/2027')
+  expect(read(wrong), 'dates that are none').toMatchObject({ created_on: null, expires_on: null, years: 2 })
   expect(read('<DomainGetInfoResult DomainName="example.com"/>')).toEqual({
     element: expect.objectContaining({ children: [] }),
     name: 'example.com',
