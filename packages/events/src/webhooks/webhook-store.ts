@@ -24,9 +24,8 @@ const keptDeliveries = 100
 /** Milliseconds until a claim expires, also after an error: longer than a try takes. */
 const claimMs = 15_000
 
-const hours = [1, 3, 6, 12, 24].map((each) => each * 3_600_000)
 /** Milliseconds between tries. A try after the last pause is final: if it fails, so does the delivery. */
-export const retryDelaysMs = [5_000, 30_000, 120_000, 900_000, ...hours]
+export const retryDelaysMs = [5_000, 30_000, 120_000, 900_000, ...[1, 3, 6, 12, 24].map((hours) => hours * 3_600_000)]
 
 export const exampleId = '6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21'
 
