@@ -106,13 +106,13 @@ export function registerUserRoutes(app: App, context: Auth) {
 function serveChanges(app: App, { users, database, hashes, now }: Auth) {
   const bodyLimit = 65_536 // 100 domains.
   app.post(path, { ...routes.createUser, bodyLimit }, async (request) => {
-    const { password, ...wanted } = request.body
-    const { username, role } = wanted
+    const { password, username, ...rights } = request.body
+    const { role } = rights
     if (password !== undefined) await requireStrongPassword(password, username)
     const { code, invite } = createInvite(now())
     const isInvited = password === undefined
     const credentials = isInvited ? { invite } : { password: await hashes(() => hashPassword(password)) }
-    const user = await addUser(users, { ...wanted, ...credentials }, now())
+    const user = await addUser(users, { ...changeRights({ username, role }, rights), ...credentials }, now())
     request.log.info({ username, role }, 'user added')
     return { ...describe(user), ...(isInvited && { invite: code }) }
   })

@@ -86,15 +86,6 @@ export const UserList = z.strictObject({
     ),
 })
 
-export const NewUser = z
-  .strictObject({
-    username: LocalUsername,
-    role: Role,
-    password: Password.optional().describe('without one, the response has an `invite`'),
-    ...wantedLimits,
-  })
-  .meta({ id: 'NewUser' })
-
 /** Fields of a request that changes rights: null gives up a limit. */
 export const changedRights = {
   role: Role.optional(),
@@ -102,6 +93,15 @@ export const changedRights = {
   folders: wantedLimits.folders.nullable().describe('null: all'),
   writes: wantedLimits.writes.nullable(),
 }
+
+export const NewUser = z
+  .strictObject({
+    username: LocalUsername,
+    ...changedRights,
+    role: Role,
+    password: Password.optional().describe('without one, the response has an `invite`'),
+  })
+  .meta({ id: 'NewUser' })
 
 /** The user with other rights; undefined keeps one. */
 export function changeRights(

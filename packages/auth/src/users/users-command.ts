@@ -13,6 +13,7 @@ import {
   UsageError,
   usesDatabase,
 } from '../command-line.ts'
+import { wantedLimits } from '../limits.ts'
 import { hashPassword, requireStrongPassword } from '../login/password.ts'
 import { Role } from '../rights.ts'
 import {
@@ -47,7 +48,7 @@ its own users: add --service domain or --service static. More is in docs/users.m
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-const AddedUser = NewUser.omit({ password: true })
+const AddedUser = NewUser.omit({ password: true }).extend(wantedLimits)
 const Name = z.strictObject({ username: Username })
 const LocalName = z.strictObject({ username: LocalUsername })
 const ChangedRole = LocalName.extend({ ...changedRights, role: Role })

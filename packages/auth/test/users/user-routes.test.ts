@@ -52,6 +52,16 @@ describe.each(forms)('users in %s', (_name, begin) => {
     expect(last.users).toMatchObject([{ username: 'adam', role: 'admin' }])
   })
 
+  test('a user may be added with the rights of another as they are listed', async () => {
+    const listed = (await send('GET', '/api/users')).body.users.at(-1)
+    const { role, domains, folders, writes } = listed
+
+    const added = await add({ username: 'erik', role, domains, folders, writes })
+
+    expect(added).toMatchObject({ status: 201, body: { role, domains: null, folders: null, writes: null } })
+    expect((await service.users.list()).at(-1)).not.toHaveProperty('folders')
+  })
+
   test('the writes of a user may be proposals', async () => {
     const added = await add({ username: 'petra', role: 'editor', writes: 'propose' })
     const change = async (writes: unknown) => (await send('PATCH', '/api/users/petra', { writes })).body.writes
