@@ -1054,17 +1054,13 @@ export interface components {
             username: string;
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
+            /** @description null: all */
+            domains?: string[] | null;
+            /** @description null: all */
+            folders?: string[] | null;
+            writes?: "propose" | null;
             /** @description without one, the response has an `invite` */
             password?: string;
-            /** @description only these */
-            domains?: string[];
-            /** @description only these */
-            folders?: string[];
-            /**
-             * @description propose: another person approves each write of a zone
-             * @enum {string}
-             */
-            writes?: "propose";
         };
         /**
          * @example {

@@ -1043,7 +1043,7 @@ export interface paths {
         };
         /**
          * List links
-         * @description Your own, newest first; admins see all. Without their URLs, which are not stored.
+         * @description Your own, newest first; admins see all. None of removed users, and no URLs: these are not stored.
          */
         get: operations["listLinks"];
         put?: never;
@@ -1266,17 +1266,13 @@ export interface components {
             username: string;
             /** @enum {string} */
             role: "viewer" | "editor" | "admin";
+            /** @description null: all */
+            domains?: string[] | null;
+            /** @description null: all */
+            folders?: string[] | null;
+            writes?: "propose" | null;
             /** @description without one, the response has an `invite` */
             password?: string;
-            /** @description only these */
-            domains?: string[];
-            /** @description only these */
-            folders?: string[];
-            /**
-             * @description propose: another person approves each write of a zone
-             * @enum {string}
-             */
-            writes?: "propose";
         };
         /**
          * @example {

@@ -109,7 +109,7 @@ async function registerRoutes(app: App, parts: Dependencies, serving: ReturnType
     registerPutFileRoute(scope, files)
     registerPutTreeRoutes(scope, files)
   })
-  registerLinkRoutes(app, { links, catalog, base })
+  registerLinkRoutes(app, { links, catalog, base, findCaller: parts.auth.findCaller })
   documentStaticRoute(app)
 }
 

@@ -20,7 +20,7 @@ export function registerMetrics(
     static_files: ['Stored files', () => totals()?.totalFiles ?? Number.NaN],
     static_file_bytes: ['Bytes of all files', () => totals()?.totalSize ?? Number.NaN],
     static_stored_bytes: ['Bytes of the distinct contents', () => totals()?.storedSize ?? Number.NaN],
-    static_uploads_in_flight: ['Uploads being received', () => store.countDrafts()],
+    static_uploads_in_flight: ['Uploads being received', () => store.memory.arriving.size],
     static_changes_waiting: ['Changes queued for a commit', () => catalog.waitingChanges],
     static_questions_waiting: ['Queries not yet answered by the read worker', () => catalog.waitingQueries],
     static_compressions_waiting: ['Files queued for compression', () => compressor.waiting],

@@ -1,6 +1,6 @@
 import type { OpenBlob } from '@domains-and-files/persistence'
 import type { CompressedCoding, ContentCoding } from '../rfc9110/content-codings.ts'
-import type { StagedBlob } from './staging-file.ts'
+import type { StagedBlob, StagingMemory } from './staging-file.ts'
 import type { ContentHash, VerifiedContents } from './stored-blob.ts'
 
 /**
@@ -9,6 +9,9 @@ import type { ContentHash, VerifiedContents } from './stored-blob.ts'
  */
 export interface BlobStore {
   readonly verified: VerifiedContents
+
+  /** Holds what arrives. */
+  readonly memory: StagingMemory
 
   /** Whether small blobs stay in memory until a file refers to them, or they are kept. */
   readonly holdsSmall: boolean
@@ -48,9 +51,6 @@ export interface BlobStore {
 
   /** The checks of /health by name: the last known status, without waiting. */
   check(): Record<string, { status: 'ok' | 'degraded' | 'unavailable' }>
-
-  /** Blobs that are arriving, in memory or in temporary files. */
-  countDrafts(): number
 
   /**
    * For a check: stored blobs whose digests begin with one of `digestPrefixes`. Absent where a blob is stored in the

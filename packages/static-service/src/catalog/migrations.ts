@@ -47,7 +47,7 @@ export const catalogMigrations: Statement[] = [
   ) ${strict};
   create unique index files_by_path on ${name('files')} ${ordered(sql`path`)};
   create index files_of_directory on ${name('files')}
-    ${dialect({ sqlite: sql`(directory, name, size, content_type)`, postgres: sql`(directory, name) include (id)` })};
+    ${dialect({ sqlite: sql`(directory, name)`, postgres: sql`(directory, name) include (id)` })};
   create index files_by_time on ${name('files')} ${ordered(sql`updated_at, path`)};
   create index files_by_size on ${name('files')} ${ordered(sql`size, path`)};
   create index files_of_category on ${name('files')} ${ordered(sql`category, path`)};
@@ -146,6 +146,12 @@ export const catalogMigrations: Statement[] = [
   ) ${strict};
 
   ${dialect({ sqlite: sqliteSearch(), postgres: postgresSearch() })}`,
+  // SQLite reads trees from this index alone.
+  sql`${dialect({
+    sqlite: sql`drop index files_of_directory;
+      create index files_of_directory on files (directory, name, size, content_type)`,
+    postgres: sql`select 1`,
+  })}`,
 ]
 
 // What each file can be found by: the runs of up to three bytes in its path, and its category. See `search-index.ts`.

@@ -1,4 +1,4 @@
-import { allowsPath, type Caller, hasRole, type Rights } from '@domains-and-files/auth'
+import { type Auth, allowsPath, type Caller, hasRole, type Rights } from '@domains-and-files/auth'
 import { type App, answers, listPage, listSchema, operations, pageQuery } from '@domains-and-files/http'
 import { BackgroundTask } from '@domains-and-files/persistence'
 import { z } from 'zod'
@@ -9,7 +9,7 @@ import { requireWrittenDirectory, requireWrittenPath } from './callers.ts'
 import { file, Path, Username } from './schemas.ts'
 import { documentRawRoute } from './static.ts'
 
-interface Dependencies {
+interface Dependencies extends Pick<Auth, 'findCaller'> {
   links: Links
   catalog: Catalog
   /** Of URLs; absent: they are paths. */
@@ -75,7 +75,7 @@ const routes = operations({
   },
   listLinks: {
     summary: 'List links',
-    description: 'Your own, newest first; admins see all. Without their URLs, which are not stored.',
+    description: 'Your own, newest first; admins see all. None of removed users, and no URLs: these are not stored.',
     querystring: z.strictObject({
       ...pageQuery(50, 200),
       path: z
@@ -97,7 +97,7 @@ const routes = operations({
 
 /** Links to files and folders, and the documentation of what they lead to. */
 export function registerLinkRoutes(app: App, dependencies: Dependencies) {
-  const { links, catalog, base = '' } = dependencies
+  const { links, catalog, findCaller, base = '' } = dependencies
   app.post('/api/links', routes.createLink, async ({ body, caller, log }, reply) => {
     const { expires_in: lifetimeS = 604_800, downloads: downloadsLeft = null, name = null } = body
     const { id: maker, username: by } = caller
@@ -111,7 +111,10 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
     const by = hasRole(caller, 'admin') ? undefined : caller.username
     const found = await links.list({ by, path: query.path })
     const seen = found.filter((link) => maySee(caller, link))
-    return listPage('links', seen, query, describeLink)
+    const makers = new Map<string, Caller | undefined>()
+    for (const maker of new Set(seen.map((link) => link.maker))) makers.set(maker, await findCaller(maker))
+    const alive = seen.filter(({ maker }) => makers.get(maker))
+    return listPage('links', alive, query, describeLink)
   })
   app.delete('/api/links/:id', routes.deleteLink, async ({ caller, log, params }) => {
     await links.remove(params.id, (link) => maySee(caller, link))

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { allowsPath, type Caller } from '@domains-and-files/auth'
+import { type Auth, allowsPath } from '@domains-and-files/auth'
 import { prepareHead, type RawResponse, type RawRoute } from '@domains-and-files/http'
 import type { Catalog } from '../catalog/catalog.ts'
 import { encodePath, readPath } from '../files/file-path.ts'
@@ -9,13 +9,11 @@ import { asPrivate, respondToOther } from './served-file.ts'
 import type { StaticHandler } from './static-handler.ts'
 import { splitTarget, type Target } from './static-target.ts'
 
-interface Dependencies {
+interface Dependencies extends Pick<Auth, 'findCaller'> {
   links: Links
   cache: ContentCache
   catalog: Pick<Catalog, 'reads'>
   handler: StaticHandler
-  /** The caller of a `Caller.id`, with its rights now. */
-  findCaller: (id: string) => Promise<Caller | undefined>
 }
 
 const contentPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

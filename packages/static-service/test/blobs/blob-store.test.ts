@@ -157,11 +157,11 @@ describe.each(implementations)('contents in $name', ({ open }) => {
 
   test('contents that arrive are counted', async () => {
     await using opened = await open()
-    expect(opened.store.countDrafts()).toBe(0)
+    expect(opened.store.memory.arriving.size).toBe(0)
 
     await using _draft = opened.store.draft()
 
-    expect(opened.store.countDrafts()).toBe(1)
+    expect(opened.store.memory.arriving.size).toBe(1)
   })
 
   test('where one of several contents cannot be kept, none of the others stays leased', async () => {

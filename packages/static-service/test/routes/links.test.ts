@@ -235,6 +235,26 @@ test('an editor makes links to what it may read, and they die with that right', 
   expect([(await get(String(link.url))).status, (await get(String(folder.url))).status]).toEqual([404, 404])
 })
 
+test('the links of a removed user open no more, and are listed no more', async () => {
+  const password = 'words of a leaving editor'
+  await service.call('POST', '/api/users', { json: { username: 'lars', role: 'editor', password } })
+  const json = { username: 'lars', password }
+  const { body } = await service.call('POST', '/api/auth/login', { json, user: 'nobody' })
+  const headers = { authorization: `Bearer ${body.access_token}` }
+  await service.put('open/left.txt', 'left')
+  const { body: link } = await service.call('POST', '/api/links', { json: { path: 'open/left.txt' }, headers })
+  const listed = async () => (await service.call('GET', '/api/links?path=open/left.txt')).body.pagination?.total_items
+
+  const before = [(await get(String(link.url))).status, await listed()]
+  await service.call('DELETE', '/api/users/lars')
+  const after = [(await get(String(link.url))).status, await listed()]
+
+  expect([before, after]).toEqual([
+    [200, 1],
+    [404, 0],
+  ])
+})
+
 test('links die while their maker is limited to elsewhere', async () => {
   const limit = (folders: string[]) => service.call('PATCH', '/api/users/lena', { json: { folders } })
   const password = 'words of a sharing editor'

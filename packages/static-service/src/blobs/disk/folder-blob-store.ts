@@ -28,7 +28,7 @@ export class FolderBlobStore implements BlobStore {
   readonly #options: FolderBlobStoreOptions
   readonly #space: DiskSpace
   readonly #garbage: Garbage
-  readonly #memory: StagingMemory
+  readonly memory: StagingMemory
   readonly #leases = new BlobLeases()
   /** Blobs that files refer to and that this store lacked when it was last compared. */
   missing: BlobRef[] = []
@@ -52,7 +52,7 @@ export class FolderBlobStore implements BlobStore {
   ) {
     this.#dataDir = dataDir
     this.#options = options
-    this.#memory = new StagingMemory(options.maxStagingBytes, (bytes) => this.#space.demand(bytes))
+    this.memory = new StagingMemory(options.maxStagingBytes, (bytes) => this.#space.demand(bytes))
     this.small = new SmallBlobs(dataDir, options)
     this.#space = new DiskSpace({ ...options, dataDir, small: this.small, settleRemovals: () => this.settle() })
     this.#garbage = new Garbage({
@@ -67,13 +67,13 @@ export class FolderBlobStore implements BlobStore {
   }
 
   draft(file = this.#newTmpFile(), arrived?: ContentHash): StagedBlob {
-    return new StagedBlob({ file, arrived, isFlushed: true, memory: this.#memory, store: this.#store })
+    return new StagedBlob({ file, arrived, isFlushed: true, memory: this.memory, store: this.#store })
   }
 
   resume(id: string, { size }: SavedBlob, onSaved: OnSaved): ResumableBlob {
     const staging = new StagingFile({
       file: this.#uploadFile(id),
-      memory: this.#memory,
+      memory: this.memory,
       resumeAt: size,
       flushBytes: maxUnsavedBytes,
       onFlushed: (flushed) => onSaved({ size: flushed }),
@@ -188,10 +188,6 @@ export class FolderBlobStore implements BlobStore {
     const known = this.missing
     const some = known.slice(0, 1000)
     this.missing = known.slice(1000).concat(await this.findMissing(some).catch(() => some))
-  }
-
-  countDrafts(): number {
-    return this.#memory.arriving.size
   }
 
   // Leases the blob until the returned function is called, which collects it if no file refers to it. Demands room

@@ -46,7 +46,7 @@ export class S3BlobStore implements BlobStore {
   readonly #options: S3BlobStoreOptions
   readonly #uploads: ObjectUploads
   #probe: BackgroundTask | undefined
-  readonly #memory = new StagingMemory()
+  readonly memory = new StagingMemory()
 
   /** Creates the folder for temporary files, and empties it. */
   static async open(options: S3BlobStoreOptions): Promise<S3BlobStore> {
@@ -71,7 +71,7 @@ export class S3BlobStore implements BlobStore {
     return new ResumableObject(saved, {
       onSaved,
       uploads: this.#uploads,
-      newPart: () => new StagingFile({ file: this.#newTmpFile(), memory: this.#memory }),
+      newPart: () => new StagingFile({ file: this.#newTmpFile(), memory: this.memory }),
       partBytes: partBytesOf(this.#options.maxUploadBytes ?? 0),
       stage: (...content) => this.draft(...content),
     })
@@ -87,7 +87,7 @@ export class S3BlobStore implements BlobStore {
       if (typeof from !== 'string') return this.commits.add({ ...blob, bytes: from })
       return object ? this.commits.add({ ...blob, ...object }) : this.#storeFile(from, blob)
     }
-    return new StagedBlob({ file, arrived, isFlushed: false, memory: this.#memory, store })
+    return new StagedBlob({ file, arrived, isFlushed: false, memory: this.memory, store })
   }
 
   open(digest: string, coding?: ContentCoding): Promise<OpenBlob | undefined> {
@@ -147,10 +147,6 @@ export class S3BlobStore implements BlobStore {
   check() {
     const statusIf = (isOk: boolean | undefined) => ({ status: isOk ? ('ok' as const) : ('unavailable' as const) })
     return { disk: statusIf(isWritable(this.#options.dataDir)), s3: statusIf(this.#probe?.isAvailable) }
-  }
-
-  countDrafts(): number {
-    return this.#memory.arriving.size
   }
 
   async close(): Promise<void> {

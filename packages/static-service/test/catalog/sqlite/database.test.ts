@@ -1,5 +1,8 @@
 import { statSync } from 'node:fs'
+import { eventMigrations } from '@domains-and-files/events'
+import { SqliteSql } from '@domains-and-files/persistence'
 import { expect, onTestFinished, test } from 'vitest'
+import { catalogMigrations } from '../../../src/catalog/migrations.ts'
 import { databaseFile, openDatabase, openSqliteCatalog } from '../../../src/catalog/sqlite/sqlite-catalog.ts'
 import { makeFolder, putPaths } from '../../support/catalogs.ts'
 
@@ -21,6 +24,20 @@ test('a database of a newer version is left alone', async () => {
   await sql.close()
 
   expect(() => openDatabase(file)).toThrow('is of a newer version of this service')
+})
+
+test('a database of an earlier version gets the index from which trees are read', async () => {
+  const file = databaseFile(makeFolder())
+  const migrations = { catalog: catalogMigrations.slice(0, 1), ...eventMigrations }
+  await new SqliteSql({ file, migrations }).close()
+
+  const migrated = openDatabase(file)
+  const plan = migrated.database
+    .prepare('explain query plan select name, size, content_type from files where directory = ? order by name')
+    .all('d')
+  await migrated.close()
+
+  expect(JSON.stringify(plan)).toContain('USING COVERING INDEX files_of_directory')
 })
 
 test('a large deletion leaves no large log', async () => {
