@@ -167,6 +167,17 @@ export async function withLogin(service, send) {
   }
 }
 
+/**
+ * Something that the registrar says, and when it was asked. `fresh`: not from the service's cache.
+ * @param {string} path
+ * @param {CallOptions & { fresh?: boolean }} options
+ */
+export async function readRegistrar(path, { fresh = false, ...options }) {
+  const headers = fresh ? { 'cache-control': 'no-cache' } : {}
+  const answer = await request('domains', path, { ...options, headers })
+  return { ...answer, readAt: Date.now() - Number(answer.header('age') ?? 0) * 1000 }
+}
+
 /** The body of a GET. @type {Api.Get} */
 export const get = (service, path, options) => send(service, 'get', path, options)
 

@@ -53,7 +53,7 @@ export function changeItem(change, { title, actions } = {}) {
         ${title ?? nothing}
         <strong>${whoOf(change)}</strong>${change.token ? html`<span class="chip">${change.token}</span>` : nothing}
         ${change.approved_by ? html`<span class="muted">approved by ${change.approved_by}</span>` : nothing}
-        <span>${content ? summarizeDiff(diff, omitted) : 'worked out when it is sent'}</span>
+        ${content ? html`<span>${summarizeDiff(diff, omitted)}</span>` : isWaiting(change) ? html`<span>worked out when it is sent</span>` : nothing}
         <span class="muted">${age(change.at)}</span>
         ${change.reason ? html`<span class="chip warn">${reasons[change.reason] ?? change.reason}</span>` : nothing}
         <span class="chip ${tone}">${words}</span>
@@ -66,6 +66,9 @@ export function changeItem(change, { title, actions } = {}) {
       ${omitted.added + omitted.removed > 0 ? html`<p class="note">and ${formatCount(omitted.added + omitted.removed, 'more record')}</p>` : nothing}
     </li>`
 }
+
+/** @param {Api.HistoryEntry | Api.LedgerChange} change */
+const isWaiting = ({ status }) => status === 'proposed' || status === 'queued' || status === 'sending'
 
 /** Many are folded. @param {ReturnType<typeof pairChanges>} diff */
 function records(diff) {

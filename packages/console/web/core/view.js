@@ -188,14 +188,24 @@ export class Resource {
   isLoading = false
   #view
   #load
+  #isFresh = false
   /** @type {AbortController | undefined} */
   #running
 
-  /** @param {View} view re-rendered at each change @param {(signal: AbortSignal) => Promise<Value>} load */
+  /**
+   * @param {View} view re-rendered at each change
+   * @param {(signal: AbortSignal, fresh: boolean) => Promise<Value>} load `fresh`: not from a cache
+   */
   constructor(view, load) {
     this.#view = view
     this.#load = load
     view.resources.push(this)
+  }
+
+  /** Loads the value where it comes from, not from a cache. */
+  readNow = () => {
+    this.#isFresh = true
+    return this.reload()
   }
 
   /** Loads the value; an earlier load that is still running is aborted and its outcome ignored. */
@@ -205,15 +215,19 @@ export class Resource {
     this.#running = running
     this.isLoading = true
     this.#view.update()
+    const fresh = this.#isFresh
+    this.#isFresh = false
     try {
-      const value = await this.#load(AbortSignal.any([running.signal, this.#view.signal]))
+      const value = await this.#load(AbortSignal.any([running.signal, this.#view.signal]), fresh)
       if (running !== this.#running) return
       this.value = value
       this.error = undefined
     } catch (error) {
       if (running !== this.#running || this.#view.signal.aborted) return
       this.error = error
-      if (explain(error).status === 404) this.value = undefined // Nothing can be done with what is gone.
+      const { status, code } = explain(error)
+      // Nothing can be done with what is gone, and what this address refuses is another one's.
+      if (status === 404 || (status === 400 && code)) this.value = undefined
     }
     this.isLoading = false
     this.#view.update()

@@ -1,20 +1,21 @@
-import { get } from '../api/client.js'
+import { get, readRegistrar } from '../api/client.js'
 import { call } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
 import { links, searchBox } from '../ui/form.js'
 import { daysUntil, formatCount, formatNumber, toUnicode } from '../ui/format.js'
 import { empty, icon, iconButton, page, show } from '../ui/states.js'
-import { age, expiryBar, list, pager, sortButton, table } from '../ui/table.js'
+import { age, expiryBar, list, pager, readAge, sortButton, table } from '../ui/table.js'
 
 const lists = { ALL: 'All', EXPIRING: 'Expiring', EXPIRED: 'Expired' }
 
 /** The domains of the account: search, sort, expiry, lock, renewal, nameservers. Its state is in the address. */
 class DomainListView extends RouteView {
-  #list = new Resource(this, (signal) => {
+  #list = new Resource(this, async (signal, fresh) => {
     const { sort, list, ...more } = this.values('search', 'sort', 'list', 'page')
     const query = { sort_by: sort, list_type: list, ...more, page_size: 50 }
-    return get('domains', '/api/domains', { query, signal })
+    const { body, readAt } = await readRegistrar('/api/domains', { query, signal, fresh })
+    return { .../** @type {Api.DomainList} */ (body), readAt }
   })
   #records = new Resource(this, async (signal) => {
     const { search } = this.values('search')
@@ -36,13 +37,13 @@ class DomainListView extends RouteView {
       html`
         ${searchBox({ label: 'Search domains', value: search, onInput: this.search })}
         ${links('Which domains', lists, list, (value) => this.hrefWith({ list: value === 'ALL' ? undefined : value }))}
-        ${iconButton('refresh', 'Reload', () => this.reload())}`,
+        ${iconButton('refresh', 'Reload', () => [this.#list.readNow(), this.#records.reload()])}`,
       [show(this.#list, (value) => this.#table(value), 10), search ? show(this.#records, foundRecords) : nothing],
     )
   }
 
-  /** @param {Api.DomainList} list */
-  #table({ domains, pagination }) {
+  /** @param {Api.DomainList & { readAt: number }} list */
+  #table({ domains, pagination, readAt }) {
     if (domains.length === 0) return this.#nothingFound()
     const { sort = 'NAME' } = this.values('sort')
     /** @param {string} label @param {string} key */
@@ -57,6 +58,7 @@ class DomainListView extends RouteView {
     ]
     return html`
       <p class="sr-only" role="status">${formatCount(pagination.total_items, 'domain')}</p>
+      ${readAge(readAt)}
       ${table(headers, domains.map(domainRow), 'domains-table')}
       ${pager(pagination, (page) => this.open({ page: String(page) }))}`
   }

@@ -1,6 +1,6 @@
 import { mayEdit } from '../api/client.js'
 import { html, nothing, RouteView } from '../core/view.js'
-import { icon } from '../ui/states.js'
+import { attempt, icon } from '../ui/states.js'
 import { currentPath } from './content.js'
 import { readDrop } from './upload/pick-files.js'
 import { uploads } from './upload/upload-queue.js'
@@ -45,7 +45,8 @@ class FileBrowser extends RouteView {
     event.preventDefault()
     this.#isDropping = type === 'dragover' || (type === 'dragleave' && relatedTarget !== null)
     this.update()
-    if (type === 'drop') uploads.add(currentPath().folder, await readDrop(dataTransfer))
+    // What cannot be read is said.
+    if (type === 'drop') await attempt(async () => uploads.add(currentPath().folder, await readDrop(dataTransfer)))
   }
 }
 

@@ -44,6 +44,7 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
   dialog.addEventListener('close', () => {
     resolve(undefined)
     overlays.delete(leave)
+    document.body.append(...dialog.querySelectorAll('.toasts'))
     dialog.remove()
   })
   document.body.append(dialog)

@@ -122,6 +122,9 @@ function adapt(delta, length, isFirst) {
 /** "home, vpn" → ["home", "vpn"]. @param {string} text */
 export const splitList = (text) => text.split(/[\s,]+/).filter(Boolean)
 
+/** "our documents/, site/" → ["our documents/", "site/"]. @param {string} text */
+export const splitFolders = (text) => text.split(/\s*,\s*/).filter(Boolean)
+
 /**
  * Whether the full name, type and value of a record have all of these words.
  * @param {{ name: string, type: string, address: string }} record

@@ -132,8 +132,11 @@ region.className = 'toasts'
 region.setAttribute('role', 'status')
 document.body.append(region)
 
+const shownMs = 6000
+
 /**
- * Shows a short message and announces it to screen readers. It leaves by itself, or when it is dismissed.
+ * Shows a short message and announces it to screen readers. It leaves by itself, but not while somebody is at it, or when
+ * it is dismissed.
  * @param {unknown} text
  * @param {'good' | 'bad' | 'warn'} [tone] `warn`: it stays until it is dismissed
  */
@@ -144,8 +147,12 @@ export function toast(text, tone = 'good') {
   const picture = icon(tone === 'good' ? 'check' : 'warning')
   render(html`${picture}<span>${text}</span>${iconButton('close', 'Dismiss', dismiss)}`, shown)
   if (region.children.length === 3) region.firstElementChild?.remove()
+  // What is outside of a modal dialog cannot be pressed, nor is it announced.
+  const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body
+  if (region.parentElement !== host) host.append(region)
   region.append(shown)
-  if (tone !== 'warn') setTimeout(dismiss, 6000)
+  const leave = () => (shown.matches(':hover, :focus-within') ? setTimeout(leave, shownMs) : dismiss())
+  if (tone !== 'warn') setTimeout(leave, shownMs)
 }
 
 /** Does something at once, and says why where it fails. @param {() => Promise<unknown>} task */

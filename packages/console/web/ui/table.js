@@ -1,7 +1,7 @@
 import { html, nothing } from '../core/view.js'
-import { daysUntil, formatAge, formatDate, formatNumber, formatTime } from './format.js'
+import { daysUntil, formatAge, formatCount, formatDate, formatNumber, formatTime } from './format.js'
 
-/** @import { RouteView } from '../core/view.js' */
+/** @import { Resource, RouteView } from '../core/view.js' */
 
 /**
  * Rows below their headers; Up and Down move between them. A header without a word is that of the buttons.
@@ -67,6 +67,17 @@ export const age = (instant) =>
   html`<time datetime=${instant} title=${formatTime(instant)}>${formatAge(instant)}</time>`
 
 /**
+ * How old is what the registrar said, and a way to ask it again.
+ * @param {number} readAt
+ * @param {Resource<any>} [of]
+ */
+export const readAge = (readAt, of) => html`
+  <p class="note">
+    Read from the registrar ${formatAge(new Date(readAt).toISOString())}
+    ${of ? html`<button class="link-button" ?disabled=${of.isLoading} @click=${of.readNow}>Read it now</button>` : nothing}
+  </p>`
+
+/**
  * The button of a column that sorts, with the state for `aria-sort`.
  * @param {string} label
  * @param {[first: string, other: string]} sorts the API's values, `-` or `_DESC` in that of descending order; the first one is
@@ -130,12 +141,12 @@ const fullBarDays = 365
  */
 export function expiryBar(expiresOn, isExpired = false) {
   if (!expiresOn) return html`<span class="muted">unknown</span>`
-  const days = isExpired ? 0 : Math.max(0, daysUntil(expiresOn))
+  const days = isExpired ? -1 : daysUntil(expiresOn)
   const tone = days <= 30 ? 'bad' : days <= 90 ? 'warn' : 'good'
-  const words = isExpired || days === 0 ? 'expired' : days === 1 ? '1 day left' : `${days} days left`
+  const words = days < 0 ? 'expired' : days === 0 ? 'expires today' : `${formatCount(days, 'day')} left`
   return html`
     <span class="expiry ${tone}" title=${formatDate(expiresOn)}>
-      ${bar(days / fullBarDays, tone)}
+      ${bar(Math.max(0, days) / fullBarDays, tone)}
       <span class="expiry-words">${words}</span>
       <span class="expiry-date">${formatDate(expiresOn)}</span>
     </span>`

@@ -2,7 +2,7 @@ import { get, managesUsers, send, session } from '../api/client.js'
 import { html, nothing } from '../core/view.js'
 import { confirmDialog, removalDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
-import { formatAge, formatDate, splitList } from '../ui/format.js'
+import { formatAge, formatDate, splitFolders, splitList } from '../ui/format.js'
 import { rightsChips, ServiceLists } from '../ui/service-lists.js'
 import { page, secretOnce } from '../ui/states.js'
 import { list } from '../ui/table.js'
@@ -104,7 +104,7 @@ function openUserDialog(service, user) {
   let invite = ''
   // Who has no limit yet has none to give up.
   const none = user ? null : undefined
-  const listOf = (/** @type {string} */ text) => (text ? splitList(text) : none)
+  const listOf = (/** @type {string} */ text, split = splitList) => (text ? split(text) : none)
   return confirmDialog({
     title: user ? `Change ${user.username}` : 'New user',
     confirm: user ? 'Save' : 'Add',
@@ -118,7 +118,7 @@ function openUserDialog(service, user) {
     action: async () => {
       const { username } = form
       const role = /** @type {Api.User['role']} */ (form.role)
-      const limits = { domains: listOf(form.domains), folders: listOf(form.folders) }
+      const limits = { domains: listOf(form.domains), folders: listOf(form.folders, splitFolders) }
       const json = { role, ...limits, writes: form.writes === 'propose' ? form.writes : none }
       const added = { ...json, username }
       if (!user) ({ invite = '' } = await send(service, 'post', '/api/users', { json: added }))

@@ -2,7 +2,7 @@ import { get, isAdmin, send } from '../api/client.js'
 import { html, nothing, Resource, View } from '../core/view.js'
 import { confirmDialog, openDialog, removalDialog } from '../ui/dialog.js'
 import { checkbox, formField } from '../ui/form.js'
-import { formatCount, formatDate, formatTime, splitList } from '../ui/format.js'
+import { formatCount, formatDate, formatTime, splitFolders, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
 import { attempt, empty, page, secretOnce, show, toast } from '../ui/states.js'
 import { age, list } from '../ui/table.js'
@@ -106,7 +106,7 @@ function openWebhookDialog(service) {
       </fieldset>
       ${formField(form, 'limits', `Only these ${limit}`, { hint: `With commas${example}. Empty: all` })}`,
     action: async () => {
-      const limits = splitList(form.limits)
+      const limits = (service === 'domains' ? splitList : splitFolders)(form.limits)
       const json = {
         url: form.url,
         ...(form.name && { name: form.name }),

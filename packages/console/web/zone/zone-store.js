@@ -1,4 +1,4 @@
-import { draftsName, get, request, session } from '../api/client.js'
+import { draftsName, get, readRegistrar, request, session } from '../api/client.js'
 import { contentOf } from '../changes/change-item.js'
 import { Resource } from '../core/view.js'
 import { countEdits, emptyDraft, rebase, settle, toPatch } from './draft.js'
@@ -21,10 +21,8 @@ import { describe, diffZones } from './zone-diff.js'
 
 /** @param {string} domain @param {{ fresh?: boolean, signal?: AbortSignal }} [options] fresh: not from the service's cache */
 async function getZone(domain, { fresh = false, signal } = {}) {
-  const headers = fresh ? { 'cache-control': 'no-cache' } : {}
-  const answer = await request('domains', pathOf(domain, 'hosts'), { headers, signal })
-  const readAt = Date.now() - Number(answer.header('age') ?? 0) * 1000
-  return { zone: /** @type {Api.Zone} */ (answer.body), etag: answer.header('etag') ?? '', readAt }
+  const { body, header, readAt } = await readRegistrar(pathOf(domain, 'hosts'), { fresh, signal })
+  return { zone: /** @type {Api.Zone} */ (body), etag: header('etag') ?? '', readAt }
 }
 
 /**
@@ -75,14 +73,13 @@ export class ZoneStore {
   conflict
   base
   #view
-  #isFresh = false
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer
 
   /** @param {View} view re-rendered at each change */
   constructor(view) {
     this.#view = view
-    this.base = new Resource(view, (signal) => this.#load(signal))
+    this.base = new Resource(view, (signal, fresh) => this.#load(signal, fresh))
   }
 
   /** @param {string} domain */
@@ -103,16 +100,8 @@ export class ZoneStore {
     if (!isLoading && !isNew) void this.base.reload()
   }
 
-  /** Reads the zone from the registrar. */
-  readNow() {
-    this.#isFresh = true
-    return this.base.reload()
-  }
-
-  /** @param {AbortSignal} signal */
-  async #load(signal) {
-    const fresh = this.#isFresh
-    this.#isFresh = false
+  /** @param {AbortSignal} signal @param {boolean} fresh */
+  async #load(signal, fresh) {
     const tagged = await getZone(this.domain, { signal, fresh }).catch(async (error) => {
       if (!this.base.value) await this.#readKnown(signal)
       throw error

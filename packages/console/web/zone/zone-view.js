@@ -1,10 +1,10 @@
-import { get } from '../api/client.js'
+import { get, readRegistrar } from '../api/client.js'
 import { currentRoute, hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView, View } from '../core/view.js'
 import { links } from '../ui/form.js'
-import { daysUntil, formatDate, toUnicode } from '../ui/format.js'
+import { daysUntil, formatCount, formatDate, toUnicode } from '../ui/format.js'
 import { icon, show } from '../ui/states.js'
-import { expiryBar } from '../ui/table.js'
+import { expiryBar, readAge } from '../ui/table.js'
 import { ZoneStore } from './zone-store.js'
 import './zone-history.js'
 import './records/zone-records.js'
@@ -15,9 +15,10 @@ const tabs = { records: 'Records', history: 'History', details: 'Registration' }
 class ZoneView extends RouteView {
   #store = new ZoneStore(this)
   // The registration is a call of the registrar; the entry of the list is not.
-  #info = new Resource(this, (signal) => {
-    const params = { domain: this.#store.domain }
-    return get('domains', '/api/domains/{domain}/info', { params, signal })
+  #info = new Resource(this, async (signal, fresh) => {
+    const path = `/api/domains/${encodeURIComponent(this.#store.domain)}/info`
+    const { body, readAt } = await readRegistrar(path, { signal, fresh })
+    return { info: /** @type {Api.DomainInfo} */ (body), readAt }
   })
   #entry = new Resource(this, async (signal) => {
     const { domain } = this.#store
@@ -34,8 +35,8 @@ class ZoneView extends RouteView {
       this.#entry.value = undefined
       void this.#entry.reload()
     }
-    const isShown = this.#tab === 'details'
-    if (isShown && !this.#info.value && !this.#info.isLoading) void this.#info.reload()
+    // Also where that of the domain before is still on its way.
+    if (this.#tab === 'details' || this.#info.isLoading) void this.#info.reload()
   }
 
   get #tab() {
@@ -68,7 +69,8 @@ class ZoneView extends RouteView {
 
   #part() {
     if (this.#tab === 'history') return html`<zone-history .store=${this.#store}></zone-history>`
-    if (this.#tab === 'details') return show(this.#info, details)
+    if (this.#tab === 'details')
+      return show(this.#info, ({ info, readAt }) => [readAge(readAt, this.#info), details(info)])
     return html`<zone-records .store=${this.#store}></zone-records>`
   }
 }
@@ -77,7 +79,7 @@ class ZoneView extends RouteView {
 function chips({ uses_registrar_dns: usesRegistrarDns, expires_on }) {
   const days = expires_on ? daysUntil(expires_on) : Infinity
   return html`
-    ${days <= 90 ? html`<span class="chip ${days <= 30 ? 'bad' : 'warn'}">${days <= 0 ? 'Expired' : `Expires in ${days} days`}</span>` : nothing}
+    ${days <= 90 ? html`<span class="chip ${days <= 30 ? 'bad' : 'warn'}">${days < 0 ? 'Expired' : days === 0 ? 'Expires today' : `Expires in ${formatCount(days, 'day')}`}</span>` : nothing}
     ${usesRegistrarDns === false ? html`<span class="chip warn">DNS elsewhere</span>` : nothing}`
 }
 

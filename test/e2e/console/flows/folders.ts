@@ -110,6 +110,12 @@ export const folderFlows: Flows = {
     await other.text('This folder is empty').waitFor()
     await other.checkAccessibility('folders of a limited person')
     await other.picture('folders-limited')
+    await other.goTo('/files/limited/docs/')
+    await other.button('document 1').waitFor()
+    other.expectFailure(/status of 400/)
+    await other.goTo('/files/limited/elsewhere/')
+    await other.text('must be inside one of your folders').waitFor()
+    await other.button('document 1').waitFor({ state: 'detached' })
     for (const view of ['/file-changes', '/statistics']) {
       await other.goTo(view)
       await other.page.getByLabel('Folder', { exact: true }).selectOption('limited/new/')

@@ -102,5 +102,10 @@ export const historyFlows: Flows = {
     await newest.getByText('192.0.2.71').waitFor()
     await tester.checkAccessibility('changes')
     await tester.picture('changes')
+
+    const hosts = Array.from({ length: 151 }, (_, at) => ({ name: `h${at}`, type: 'A', address: '192.0.2.72' }))
+    await assert.rejects(() => admin.call('PUT', '/api/domains/copperkettle.net/dns/hosts', { hosts }))
+    await newest.getByText('must have at most 150 records').waitFor()
+    assert.equal(await newest.getByText('when it is sent').count(), 0)
   },
 }

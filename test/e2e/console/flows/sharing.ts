@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { Route } from 'playwright-core'
 import { type Flows, manageUsers } from '../tester.ts'
 
 /** Private folders, and links to what is in them. */
@@ -13,6 +14,13 @@ export const sharingFlows: Flows = {
 
     await tester.goTo('/files/shared/photos/')
     await tester.button(/^Share$/).click()
+    const refuse = (route: Route) => route.abort('connectionreset')
+    await page.route('**/api/access/shared/**', refuse)
+    tester.expectFailure(/ERR_CONNECTION_RESET/)
+    await page.getByLabel('Private folder').click()
+    await tester.text('did not answer').waitFor()
+    assert.equal(await page.getByLabel('Private folder').isChecked(), false)
+    await page.unroute('**/api/access/shared/**', refuse)
     await page.getByLabel('Private folder').check()
     await page.getByLabel('Private folder').and(page.locator(':checked')).waitFor()
     await page.getByLabel('Link valid for').selectOption('1')

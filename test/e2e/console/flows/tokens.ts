@@ -22,6 +22,7 @@ export const tokenFlows: Flows = {
     await page.getByRole('button', { name: 'Copy', exact: true }).first().click()
     await tester.text(/copied$/).waitFor()
     assert.equal(await tester.readClipboard(), token)
+    await tester.button('Dismiss').click() // Above the dialog, not below it.
     await tester.button('Done').click()
 
     const send = (name: string) =>

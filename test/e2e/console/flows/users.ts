@@ -10,6 +10,7 @@ export const userFlows: Flows = {
     await tester.button('New user').click()
     await page.getByLabel('User name').fill('nora')
     await page.getByLabel('Only these domains').fill('alder-and-finch.com')
+    await page.getByLabel('Only these folders').fill('our documents/, site/')
     await page.getByLabel('Writes of zones').selectOption('propose')
     await tester.checkAccessibility('new user')
     await tester.picture('user-new')
@@ -68,6 +69,7 @@ export const userFlows: Flows = {
     assert.equal(domains.length, 1)
     const { user } = await nora.call('GET', '/api/auth/me')
     assert.equal(user.writes, 'propose')
+    assert.deepEqual(user.folders, ['our documents/', 'site/'])
 
     await page.reload()
     await tester.logOut('nora')

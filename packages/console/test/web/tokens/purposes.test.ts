@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { purposes, toTokenInput } from '../../../web/tokens/purposes.js'
-import { splitList } from '../../../web/ui/format.js'
+import { splitFolders, splitList } from '../../../web/ui/format.js'
 
 const answers = { domain: 'example.com', names: 'home, vpn' }
 const inputFor = (key: string) => {
@@ -46,4 +46,8 @@ test('the settings of a router name its hosts, the service and the token', () =>
 
 test('names may be separated by commas and blanks', () => {
   expect(splitList(' a, b  c,')).toEqual(['a', 'b', 'c'])
+})
+
+test('folders are separated by commas, since their names may have blanks', () => {
+  expect(splitFolders('our documents/ , site/,')).toEqual(['our documents/', 'site/'])
 })

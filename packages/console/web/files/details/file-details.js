@@ -115,7 +115,7 @@ class FileDetails extends FilesView {
   /** @param {KeyboardEvent} event */
   #press({ key, target }) {
     if (key === 'Escape') this.#close()
-    if (/** @type {HTMLElement} */ (target).matches('audio, video')) return
+    if (/** @type {HTMLElement} */ (target).matches('audio, video, pre')) return
     if (key === 'ArrowRight') this.step(1)
     if (key === 'ArrowLeft') this.step(-1)
   }

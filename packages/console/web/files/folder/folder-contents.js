@@ -57,6 +57,7 @@ export class FolderContents extends FilesView {
   entered() {
     this.#selection.choose([])
     this.#source.value = undefined
+    this.#source.error = undefined
     this.#directory.value = undefined
     this.#range = { first: 0, last: 1 }
     this.#tiles = tilesAtOnce

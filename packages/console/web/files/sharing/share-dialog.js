@@ -25,15 +25,22 @@ export function openShareDialog(path) {
     ;({ links } = await get('files', '/api/links', { query: { path, page_size: 200 } }))
     if (isLockable) isPrivate = isPrivateBy((await get('files', '/api/access')).rules, path)
   }
-  const lock = (/** @type {boolean} */ wanted) =>
-    send('files', 'put', '/api/access/{path}', { params: { path }, json: { public: !wanted } })
+  const lock = (/** @type {boolean} */ wanted, /** @type {Attempt} */ attempt) => {
+    isPrivate = wanted // As the box shows; a failure sets it back.
+    const sent = send('files', 'put', '/api/access/{path}', { params: { path }, json: { public: !wanted } })
+    const failed = (/** @type {unknown} */ error) => {
+      isPrivate = !wanted
+      throw error
+    }
+    return attempt.run(() => sent.then(load, failed))
+  }
   const revoke = (/** @type {string} */ id) => send('files', 'delete', '/api/links/{id}', { params: { id } })
   return confirmDialog({
     title: `Share ${path}`,
     confirm: 'Make a link',
     prepare: load,
     body: (/** @type {unknown} */ _, /** @type {Attempt} */ attempt) => html`
-      ${isLockable ? checkbox('Private folder', isPrivate, (wanted) => attempt.run(() => lock(wanted).then(load)), 'Its files are served only to people and programs that log in, and by links.') : nothing}
+      ${isLockable ? checkbox('Private folder', isPrivate, (wanted) => lock(wanted, attempt), 'Its files are served only to people and programs that log in, and by links.') : nothing}
       <div class="field-pair">
         ${formField(form, 'days', 'Link valid for', { options: spans })}
         ${formField(form, 'downloads', 'Downloads', { inputMode: 'numeric', hint: 'Empty: as many as they like' })}

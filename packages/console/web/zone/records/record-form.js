@@ -138,7 +138,7 @@ export class RecordForm extends View {
   /** @param {KeyboardEvent} event */
   #key = (event) => {
     const isTextArea = event.target instanceof HTMLTextAreaElement
-    if (event.key === 'Enter' && isTextArea) this.#submit(event)
+    if (event.key === 'Enter' && isTextArea && !event.isComposing) this.#submit(event)
     if (event.key !== 'Escape') return
     event.stopPropagation()
     this.cancel()

@@ -4,6 +4,7 @@ import { searchBox, select } from '../../ui/form.js'
 import { byHostName, formatAge, formatCount, matchesRecord } from '../../ui/format.js'
 import { Selection } from '../../ui/selection.js'
 import { attempt, empty, icon, notice, saveBlob, show, toast } from '../../ui/states.js'
+import { readAge } from '../../ui/table.js'
 import { addRecord, countEdits, editRow, emptyDraft, rowsOf } from '../draft.js'
 import { openReview } from '../zone-review.js'
 import { ZoneStore } from '../zone-store.js'
@@ -93,10 +94,7 @@ export class ZoneRecords extends RouteView {
         ${store.pending.count > 0 ? notice(html`${formatCount(store.pending.count, 'change')} waiting for the registrar: <a href="#/changes?domain=${store.domain}">see Changes</a>`) : nothing}
         ${store.pending.proposed > 0 ? notice(html`${formatCount(store.pending.proposed, 'change')} waiting for an approval: <a href="#/changes?domain=${store.domain}&status=proposed">see Changes</a>`) : nothing}
         ${this.#toolbar(zone, isEditable)}
-        <p class="note">
-          Read from the registrar ${formatAge(new Date(readAt).toISOString())}
-          <button class="link-button" ?disabled=${store.base.isLoading} @click=${() => store.readNow()}>Read it now</button>
-        </p>
+        ${readAge(readAt, store.base)}
         ${isApart && isEditable ? html`<div class="panel">${this.#form(undefined, rows)}</div>` : nothing}
         <p class="sr-only" role="status">${formatCount(shown.length, 'record')}</p>
         ${shown.length > 0 ? recordTable(table) : this.#nothingShown(rows.length === 0, isEditable)}
