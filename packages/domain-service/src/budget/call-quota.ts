@@ -88,6 +88,8 @@ export class CallQuota {
    * further call of a batch goes before everything else.
    */
   take(slot: CallSlot): Promise<void> {
+    if (typeof slot === 'object' && !('client' in slot))
+      return this.reserve(1, slot).then((own) => this.take(own).finally(() => this.release(own)))
     const held = typeof slot === 'object' && this.#held.has(slot) ? slot : undefined
     const priority = typeof slot === 'string' ? slot : 'follow-up'
     // A held slot waits only while the registrar wants no calls at all.
@@ -104,7 +106,7 @@ export class CallQuota {
     { priority = 'write', maxWaitMs, callers = [] }: ReserveOptions = {},
   ): Promise<Reservation> {
     const kept = [...this.#held, ...this.#waiting].find(
-      (each) => each.absentUntil !== undefined && callers.some((by) => each.callers.includes(by)),
+      (each) => each.absentUntil && each.priority === priority && callers.some((by) => each.callers.includes(by)),
     )
     if (kept && this.#held.has(kept)) return Object.assign(kept, { absentUntil: undefined })
     const slots = Math.min(calls, this.windows.most(priority))

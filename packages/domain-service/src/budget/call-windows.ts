@@ -53,7 +53,7 @@ export interface Slots {
  * retries takes it over.
  */
 export interface Reservation extends Slots {
-  /** Authors of the write. The first is the key of fair queueing within a priority. */
+  /** Authors of the write, or readers. The first is the key of fair queueing within a priority. */
   readonly callers: readonly string[]
   /** A single call, made as soon as it has its slot, which is one of `held` if it is present. */
   readonly call?: { held: Reservation | undefined }
@@ -64,8 +64,8 @@ export interface Reservation extends Slots {
   client: PromiseWithResolvers<void>
 }
 
-/** Where a call gets its slot: the reservation of its batch, or the queue of all calls. */
-export type CallSlot = Priority | Reservation
+/** Where a call gets its slot: the reservation of its batch, the queue of all calls, or a reservation of its own. */
+export type CallSlot = Priority | Reservation | ReserveOptions
 
 export interface ReserveOptions {
   priority?: Priority

@@ -66,7 +66,7 @@ class ExternalDnsWebhook {
   async records(caller: Caller): Promise<Endpoint[]> {
     const readAt = ({ name }: Domain) => this.#readAt.get(name) ?? 0
     const byAge = (await this.domainsOf(caller)).sort((a, b) => readAt(a) - readAt(b))
-    const endpoints = await Promise.all(byAge.map((domain) => this.#recordsOf(domain).catch(noneIfUnmanaged)))
+    const endpoints = await Promise.all(byAge.map((domain) => this.#recordsOf(domain, caller).catch(noneIfUnmanaged)))
     return endpoints.flat()
   }
 
@@ -117,8 +117,8 @@ class ExternalDnsWebhook {
     return host
   }
 
-  async #recordsOf(domain: Domain): Promise<Endpoint[]> {
-    const { value: zone, age } = await this.#dependencies.zones.read(domain, false)
+  async #recordsOf(domain: Domain, { id }: Caller): Promise<Endpoint[]> {
+    const { value: zone, age } = await this.#dependencies.zones.read(domain, id)
     this.#readAt.set(domain.name, performance.now() - age)
     return toRrsets(zone)
       .filter(({ type }) => endpointTypes.includes(type))

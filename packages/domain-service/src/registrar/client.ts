@@ -51,7 +51,7 @@ export class RegistrarClient {
     return this.#caller.read({ ...command('domains.getTldList', 'Tlds'), read: (tlds) => tlds })
   }
 
-  info(domain: Domain, slot: CallSlot = 'read'): Promise<DomainInfo> {
+  info(domain: Domain, slot: CallSlot): Promise<DomainInfo> {
     return this.#caller.read({
       ...command('domains.getInfo', 'DomainGetInfoResult', domain),
       params: { DomainName: domain.name },
@@ -67,15 +67,16 @@ export class RegistrarClient {
   }
 
   /** Falls back to getInfo for a FreeDNS domain, which the command for nameservers does not know. */
-  async nameservers(domain: Domain): Promise<Nameservers> {
+  async nameservers(domain: Domain, slot: CallSlot): Promise<Nameservers> {
     try {
       return await this.#caller.read({
         ...command('domains.dns.getList', 'DomainDNSGetListResult', domain),
         read: readNameserverList,
+        slot,
       })
     } catch (error) {
       if (!isNotFound(error)) throw error
-      const { dns } = await this.info(domain)
+      const { dns } = await this.info(domain, slot)
       const nameservers = dns.nameservers.map((name) => ({ name }))
       return { uses_registrar_dns: dns.uses_registrar_dns, nameservers }
     }

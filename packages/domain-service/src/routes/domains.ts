@@ -3,8 +3,7 @@ import { type App, answers, listSchema, operations, pageQuery, paginate, uncheck
 import { type ListQuery, listTypes, sortKeys } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Domain } from '../dns/domain-name.ts'
-import type { ResponseCache } from '../registrar/client.ts'
+import type { RegistrarClient, ResponseCache } from '../registrar/client.ts'
 import type { Dependencies } from '../storage.ts'
 import * as examples from './openapi-examples.ts'
 import { oneOf } from './zone/record-input.ts'
@@ -150,11 +149,11 @@ export function registerDomainRoutes(app: App, { registrar, domains, infos, name
     return { domains: found.domains.map(withInstant), pagination: paginate(query, found.total) }
   })
   app.get(`${path}/:domain/info`, ofOne.getDomain, async (request, reply) =>
-    withInstant(await readCached(request, reply, infos, (domain) => registrar.info(domain))),
+    withInstant(await readCached(request, reply, infos, (domain, slot) => registrar.info(domain, slot))),
   )
   app.get(`${path}/:domain/dns/nameservers`, ofOne.listNameservers, async (request, reply) => ({
     domain: request.params.domain.name,
-    ...(await readCached(request, reply, nameservers, (domain) => registrar.nameservers(domain))),
+    ...(await readCached(request, reply, nameservers, (domain, slot) => registrar.nameservers(domain, slot))),
   }))
 }
 
@@ -163,10 +162,11 @@ async function readCached<Value>(
   request: FastifyRequest & { params: z.output<typeof AtDomain> },
   reply: FastifyReply,
   cache: ResponseCache<Value>,
-  load: (domain: Domain) => Promise<Value>,
+  load: (...parameters: Parameters<RegistrarClient['info']>) => Promise<Value>,
 ): Promise<Value> {
   const { domain } = request.params
-  const cached = await cache.read(domain.name, () => load(domain), wantsFresh(request))
+  const slot = { priority: 'read', callers: [request.caller.id, request.url] } as const
+  const cached = await cache.read(domain.name, () => load(domain, slot), wantsFresh(request))
   setAgeHeader(reply, cached)
   return cached.value
 }

@@ -53,15 +53,15 @@ export class ZoneWriter {
     await this.queue.start()
   }
 
-  /** A zone at most `cacheTtlMs` old, or read now where `fresh`. */
-  read(domain: Domain, fresh: boolean): Promise<Cached<Zone>> {
-    return this.#cache.read(domain.name, () => this.#load(domain), fresh)
+  /** A zone at most `cacheTtlMs` old, or read now where `fresh`. `by`: the id of the caller. */
+  read(domain: Domain, by: string, fresh = false): Promise<Cached<Zone>> {
+    return this.#cache.read(domain.name, () => this.#load(domain, by), fresh)
   }
 
   /** The zone, or the one that the ledger knows where no call is left for a read: for clients that do not retry. */
-  async readOrKnown(domain: Domain): Promise<Zone> {
+  async readOrKnown(domain: Domain, by: string): Promise<Zone> {
     try {
-      return (await this.read(domain, false)).value
+      return (await this.read(domain, by)).value
     } catch (error) {
       const isBusy = error instanceof HttpError && error.code === 'registrar_busy'
       const known = isBusy && (await this.#options.ledger.knownZones.find(domain.name))
@@ -71,8 +71,9 @@ export class ZoneWriter {
   }
 
   // Waits for the comparison: a client that reads the history next finds the changes that this read has shown.
-  async #load(domain: Domain): Promise<Zone> {
-    const zone = await this.#options.registrar.zone(domain, 'read')
+  async #load(domain: Domain, by: string): Promise<Zone> {
+    // Readers of one zone share its load, and so the place of that in the queue.
+    const zone = await this.#options.registrar.zone(domain, { priority: 'read', callers: [by, domain.name] })
     await this.#comparing
     return zone
   }
@@ -96,7 +97,7 @@ export class ZoneWriter {
 
   /** What a change would do; only reads. */
   async preview(domain: Domain, request: ChangeRequest): Promise<WriteResult> {
-    const effect = evaluateWrite(request, await this.#readCurrent(domain))
+    const effect = evaluateWrite(request, await this.#readCurrent(domain, request.callerId ?? request.by))
     return { ...effect, zone: effect.after, verified: true }
   }
 
@@ -105,7 +106,7 @@ export class ZoneWriter {
     const { ledger } = this.#options
     const known = await ledger.findByKey(request)
     if (known) return { change: known, zones: await ledger.zonesOf(known.id) }
-    const effect = evaluateWrite(request, await this.#readCurrent(domain))
+    const effect = evaluateWrite(request, await this.#readCurrent(domain, request.callerId ?? request.by))
     // Preconditions are checked now: what else changes in the zone until the approval does not matter.
     const stored = { ...request, ifMatch: undefined, ifNoneMatch: undefined }
     const { change, isNew } = await ledger.accept(stored, effect)
@@ -122,7 +123,7 @@ export class ZoneWriter {
     const request = await ledger.findProposal(id)
     const zones = await ledger.zonesOf(id)
     if (!zones) throw new Error(`proposal ${id} has no zones`)
-    const { effect, reason } = evaluateProposal(request, await this.#readCurrent(domain))
+    const { effect, reason } = evaluateProposal(request, await this.#readCurrent(domain, by))
     const { added, removed, emailType } = effect
     const approved = { added, removed, emailType }
     const isSame = reason === undefined && isSameDelta(approved, zones)
@@ -134,16 +135,14 @@ export class ZoneWriter {
   }
 
   /** The zone as a write would find it now. */
-  async #readCurrent(domain: Domain): Promise<Zone> {
+  async #readCurrent(domain: Domain, by: string): Promise<Zone> {
     const { registrar, ledger, clock } = this.#options
-    const read = () => this.#load(domain)
+    const read = () => this.#load(domain, by)
     // An answer may be outdated, so the zone is read like the base of a write.
-    const load = async () => {
-      const { recent } = await ledger.sendsOf(domain.name)
-      return readCurrent({ read, clock }, { recent, late: [] })
-    }
+    const load = async () => readCurrent({ read, clock }, { ...(await ledger.sendsOf(domain.name)), late: [] })
     const { value: zone } = await this.#cache.read(domain.name, load, true)
-    const emailType = zone.emailType ?? (await registrar.emailType(domain, 'read').catch(() => undefined))
+    const slot = { priority: 'read', callers: [by] } as const
+    const emailType = zone.emailType ?? (await registrar.emailType(domain, slot).catch(() => undefined))
     return { ...zone, emailType }
   }
 
@@ -165,7 +164,4 @@ export class ZoneWriter {
   }
 }
 
-const describeEffect = (effect: ChangeZones) => ({
-  ...changesOf(effect),
-  ...(effect.emailType === undefined ? {} : { email_type: effect.emailType }),
-})
+const describeEffect = (effect: ChangeZones) => ({ ...changesOf(effect), email_type: effect.emailType })

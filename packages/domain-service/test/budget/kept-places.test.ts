@@ -128,3 +128,35 @@ test('the slots of a caller who does not come back serve others ten seconds late
 
   expect(quota.windows.state(quota.now())[0]?.left).toBe(20)
 })
+
+test('a reader who comes back when told gets in, however many others read', async () => {
+  const { clock, quota } = await openQuota()
+  const read = (reader: string) => refusalOf(quota.take({ priority: 'read', callers: [reader] }))
+  const readers = Array.from({ length: 27 }, (_, number) => `reader ${number}`)
+  const refusals = await Promise.all(readers.map(read))
+  const again = new Map<string, number | undefined>()
+
+  for (let second = 1; second <= 125; second++) {
+    await clock.advance(1_000)
+    void read('newcomer')
+    for (const [at, reader] of readers.entries())
+      if (refusals[at] === second) void read(reader).then((refusal) => again.set(reader, refusal))
+    await turn()
+  }
+
+  expect(refusals.filter((each) => each === undefined)).toHaveLength(10)
+  expect([...again.values()]).toEqual(Array.from({ length: 17 }, () => undefined))
+})
+
+test('a read that was refused to several readers is the place of each', async () => {
+  const { clock, quota } = await openQuota()
+  for (let n = 0; n < 10; n++) await quota.take('read')
+  const retryAfter = (await refusalOf(quota.take({ priority: 'read', callers: ['one', 'zone'] }))) ?? 0
+  for (let n = 0; n < 20; n++) void refusalOf(quota.take({ priority: 'read', callers: ['hog'] }))
+
+  await clock.advance(retryAfter * 1_000)
+  const again = refusalOf(quota.take({ priority: 'read', callers: ['two', 'zone'] }))
+  await clock.advance(1_000)
+
+  expect(await again).toBeUndefined()
+})

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { start, www } from '../support/start.ts'
+import { driveClock } from '../support/drive-clock.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { realRate, start, www } from '../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const mx = { name: '@', type: 'MX', address: 'mx.example.net.', mxPref: 5 }
@@ -83,4 +85,22 @@ test('an unchanged zone is a 304, a cached one costs no call, no-cache reads the
   expect(callsBefore).toEqual(['dns.gethosts'])
   expect(fresh.body.hosts).toEqual([])
   expect(service.commands()).toHaveLength(3)
+})
+
+test('a reader who was refused comes back when told and is answered, however much others read, at the real rate', async () => {
+  const clock = new FakeClock()
+  const names = Array.from({ length: 21 }, (_, n) => `domain${n}.com`)
+  const domains = names.map((name) => ({ name, hosts: [www] }))
+  await using service = await start({ clock, domains, env: { REGISTRAR_RATE: realRate } })
+  const read = (name: string, user: string) => service.call('GET', `/api/domains/${name}/dns/hosts`, { user })
+  const [own = '', ...others] = names
+  await Promise.all(others.slice(0, 10).map((name) => read(name, 'editor')))
+
+  const refused = await read(own, 'viewer')
+  await clock.advance(Number(refused.headers.get('retry-after')) * 1_000)
+  const crowd = Promise.all(others.slice(10).map((name) => read(name, 'editor')))
+  const again = await driveClock(clock, service, read(own, 'viewer'))
+  await driveClock(clock, service, crowd)
+
+  expect([refused.status, refused.body.code, again.status]).toEqual([503, 'registrar_busy', 200])
 })

@@ -1,4 +1,4 @@
-import { allowsDomain } from '@domains-and-files/auth'
+import { allowsDomain, type Caller } from '@domains-and-files/auth'
 import { type App, delay, HttpError, requestProblem, takeBodies } from '@domains-and-files/http'
 import { Params, readListQuery, responses } from '@domains-and-files/registrar-sandbox/protocol'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
@@ -135,11 +135,13 @@ async function listDomains(params: Params, { caller, domains }: DoorContext) {
   return responses.listResult(listed, { total: found.total, page, size })
 }
 
+const slotOf = ({ id }: Caller) => ({ priority: 'read', callers: [id] }) as const
+
 async function getInfo(params: Params, { caller, infos, registrar }: DoorContext) {
   const name = params.require('DomainName', responses.domainMissing)
   const domain = readDomain(name)
   if (typeof domain === 'string' || !allowsDomain(caller, domain.name)) throw domainNotFound(name)
-  const { value } = await infos.read(domain.name, () => registrar.info(domain))
+  const { value } = await infos.read(domain.name, () => registrar.info(domain, slotOf(caller)))
   // No token sees the owner's mailbox; a token that is limited to some records does not see the number of all.
   const hidden = caller.records ? ['EmailDetails', 'HostCount'] : ['EmailDetails']
   return [toElement(value.element, hidden)]
@@ -155,7 +157,7 @@ function toElement({ name, attributes, children, text }: RegistrarElement, hidde
 
 async function getNameservers(params: Params, { caller, nameservers, registrar }: DoorContext) {
   const domain = zoneOf(params, caller)
-  const { value } = await nameservers.read(domain.name, () => registrar.nameservers(domain))
+  const { value } = await nameservers.read(domain.name, () => registrar.nameservers(domain, slotOf(caller)))
   const attributes = { Domain: domain.name, IsUsingOurDNS: value.uses_registrar_dns, IsPremiumDNS: false }
   const names = value.nameservers.map(({ name }) => name)
   return responses.nameserversResult(attributes, names)

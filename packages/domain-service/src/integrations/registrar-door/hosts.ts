@@ -29,7 +29,7 @@ export async function readHosts(params: Params, { caller, zones, givenZones }: D
   const to = { token: caller.id, domain: domain.name }
   const isChanging = await zones.hasPending(domain)
   // An outdated zone will do: `writeHosts` carries out only what the client changes in it.
-  const base = await zones.readOrKnown(domain)
+  const base = await zones.readOrKnown(domain, caller.id)
   const submitted = await givenZones.submitted(to)
   const zone = isChanging ? submitted.reduce(withUnfinished, base) : base
   const unlessSame = zone === base ? undefined : knownOf(base, caller)
@@ -132,7 +132,7 @@ async function compareWithGiven(
   if (compared) return compared
   if (!caller.records && !caller.token?.mayReplace)
     throw getHostsFirst('This token was not given the zone in the last ten minutes')
-  const base = knownOf((await zones.read(domain, true)).value, caller)
+  const base = knownOf((await zones.read(domain, caller.id, true)).value, caller)
   return { id: await givenZones.submit(to, submitted, base), base }
 }
 

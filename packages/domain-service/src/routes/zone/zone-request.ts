@@ -114,7 +114,7 @@ export async function readZone<Answer>(
   zones: ZoneWriter,
   describe: (zone: Zone) => Answer,
 ) {
-  const cached = await zones.read(request.params.domain, wantsFresh(request))
+  const cached = await zones.read(request.params.domain, request.caller.id, wantsFresh(request))
   const etag = etagOf(cached.value)
   reply.header('etag', etag)
   setAgeHeader(reply, cached)

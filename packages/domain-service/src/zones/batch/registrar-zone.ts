@@ -1,5 +1,5 @@
 import { type Clock, HttpError } from '@domains-and-files/http'
-import type { CallSlot, ReserveOptions } from '../../budget/call-windows.ts'
+import type { Priority, Reservation, ReserveOptions } from '../../budget/call-windows.ts'
 import type { Domain } from '../../dns/domain-name.ts'
 import { differenceOf, isEmptyDelta, type Zone } from '../../dns/zone.ts'
 import { writeNotConfirmed, zoneKeepsChanging } from '../../errors.ts'
@@ -54,7 +54,7 @@ class StaleRead extends HttpError {
 export class RegistrarZone implements Disposable {
   readonly #options: Options
   readonly clock: Clock
-  #slot: CallSlot = 'follow-up'
+  #slot: Priority | Reservation = 'follow-up'
   #readAt = -Infinity
   #hasSent = false
   #readBacks: [zone: Zone, readAt: number][] = []
@@ -131,8 +131,7 @@ export class RegistrarZone implements Disposable {
         const error = writeNotConfirmed(describeDifference(before, after))
         return { state: 'unknown', error, found: before, unanswered }
       }
-      const { domain } = write.before
-      this.#options.log.warn({ domain, code: failure?.code }, 'resending write')
+      this.#options.log.warn({ domain: before.domain, code: failure?.code }, 'resending write')
     }
   }
 
@@ -180,8 +179,7 @@ export class RegistrarZone implements Disposable {
     const refused = { state: 'refused' as const, error: failure, rows: failure.rowIndexes }
     try {
       const zone = await this.read()
-      const isDone = isSame(zone, after) && !isSame(zone, before)
-      if (isDone) return written(zone, after)
+      if (isSame(zone, after) && !isSame(zone, before)) return written(zone, after)
       return { ...refused, shown: isBase(zone, write) ? before : undefined }
     } catch (cause) {
       if (cause instanceof CallFailed && isRefusal(cause)) return { ...refused, shown: undefined }
