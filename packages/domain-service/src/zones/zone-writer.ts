@@ -7,7 +7,7 @@ import { changeOutdated } from '../errors.ts'
 import type { ChangeRequest, ChangeZones } from '../ledger/ledger.ts'
 import { type Cached, ResponseCache } from '../registrar/client.ts'
 import { readCurrent } from './batch/current-zone.ts'
-import { evaluateProposal, evaluateWrite, type WriteResult } from './batch/evaluate-write.ts'
+import { evaluateProposal, evaluateWrite, isChange, type WriteResult } from './batch/evaluate-write.ts'
 import { WriteQueue } from './write-queue.ts'
 import type { ZoneDependencies } from './zone-dependencies.ts'
 import { checkZones, type RecordPattern } from './zone-watch.ts'
@@ -101,12 +101,13 @@ export class ZoneWriter {
     return { ...effect, zone: effect.after, verified: true }
   }
 
-  /** Evaluates a change and stores it as a proposal, for another person to approve; sends nothing. */
+  /** Stores a change as a proposal, for another person to approve, unless it changes nothing; sends nothing. */
   async propose(domain: Domain, request: ChangeRequest) {
     const { ledger } = this.#options
     const known = await ledger.findByKey(request)
     if (known) return { change: known, zones: await ledger.zonesOf(known.id) }
-    const effect = evaluateWrite(request, await this.#readCurrent(domain, request.callerId ?? request.by))
+    const effect = await this.preview(domain, request)
+    if (!isChange(effect)) return effect
     // Preconditions are checked now: what else changes in the zone until the approval does not matter.
     const stored = { ...request, ifMatch: undefined, ifNoneMatch: undefined }
     const { change, isNew } = await ledger.accept(stored, effect)

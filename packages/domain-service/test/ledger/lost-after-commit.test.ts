@@ -2,7 +2,7 @@ import { createLogger } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
 import { lossyDatabase } from '../../../../test/support/lossy-database.ts'
 import { readDomain } from '../../src/dns/domain-name.ts'
-import { Ledger } from '../../src/ledger/ledger.ts'
+import { Ledger, type StoredChange } from '../../src/ledger/ledger.ts'
 import { ZoneWriter } from '../../src/zones/zone-writer.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { domain as name, openEmbedded, requestBy, row, zoneOf } from '../support/ledger.ts'
@@ -10,7 +10,8 @@ import { domain as name, openEmbedded, requestBy, row, zoneOf } from '../support
 const domain = readDomain(name)
 if (typeof domain === 'string') throw new Error(domain)
 
-const write = requestBy('author')
+const present = [{ name: 'zone', type: 'A', address: '192.0.2.9' }]
+const write = requestBy('author', { edit: { kind: 'ensure', present, absent: [] } })
 
 test('what is stored is answered as stored, though the database is lost right after the commit', async () => {
   const { sql, losing } = lossyDatabase(openEmbedded())
@@ -24,9 +25,11 @@ test('what is stored is answered as stored, though the database is lost right af
   // Only what proposals and the queue use.
   const writer = new ZoneWriter({ ledger, registrar, clock, log, driftIgnore: [], isActive: () => false } as never)
 
-  const proposed = await losing(() => writer.propose(domain, write))
+  const propose = async () => (await writer.propose(domain, write)) as { change: StoredChange }
+
+  const proposed = await losing(propose)
   const approved = await losing(() => writer.approve(domain, proposed.change.id, 'other'))
-  const { change: another } = await writer.propose(domain, write)
+  const { change: another } = await propose()
   const rejected = await losing(() => ledger.reject(another.id, 'no'))
   const queued = await losing(() => writer.queue.add(domain, write))
   const cancelled = await losing(() => ledger.cancel(queued.id))

@@ -120,6 +120,19 @@ test('a zone file is proposed too', async () => {
   expect([answer.status, answer.body.status, sent(service)]).toEqual([202, 'proposed', []])
 })
 
+test('a write that changes nothing is answered as without propose, and is no proposal', async () => {
+  await using service = await start({ domains })
+
+  const body = { values: [www.address] }
+  const asked = await service.call('PUT', `${rrset('www')}?propose=true`, { body })
+  const only = await service.call('PUT', hosts, { body: { hosts: [www] }, user: 'proposer' })
+  const removed = await service.call('DELETE', rrset('gone'), { user: 'proposer' })
+
+  expect([asked, only, removed].map(({ status }) => status)).toEqual([200, 200, 204])
+  expect(only.body.changes).toEqual({ added: [], removed: [], kept: 1 })
+  expect((await service.call('GET', '/api/changes')).body.change_list).toEqual([])
+})
+
 test('a proposal beside dry_run is a dry run, and faults are found as always', async () => {
   await using service = await start({ domains })
 

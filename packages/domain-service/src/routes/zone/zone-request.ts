@@ -175,7 +175,7 @@ type WriteRequest = AtDomain & { query: { dry_run: boolean; propose: boolean; fo
 
 /**
  * Carries a write out, or queues it where the client prefers not to wait (RFC 7240). Rights and faults that need no zone
- * are found before. A dry run is never queued. A proposal waits for another person's approval.
+ * are found before. A dry run is never queued. A proposal waits for another person's approval if it changes anything.
  * @returns the body: by `describe`, with the ETag of the new zone, or the queued change with status 202.
  * @throws {HttpError} without records that the caller may not read.
  */
@@ -199,23 +199,23 @@ export async function writeZone<Answer>(
     idempotencyKey: idempotencyKeyOf(headers['idempotency-key']),
   }
   const change = requestOf(caller, given, mode)
-  const isAsync = mode === 'async' || mode === 'propose'
-  checkEdit(edit, { domain: domain.name, caller, isAsync })
+  checkEdit(edit, { domain: domain.name, caller, isAsync: mode === 'async' || mode === 'propose' })
   try {
-    if (isAsync) {
-      const { change: stored, zones: known } =
-        mode === 'propose'
-          ? await zones.propose(domain, change)
-          : { change: await zones.queue.add(domain, change), zones: undefined }
+    const result =
+      mode === 'propose'
+        ? await zones.propose(domain, change)
+        : mode === 'async'
+          ? { change: await zones.queue.add(domain, change), zones: undefined }
+          : await (mode === 'sync' ? zones.queue.write(domain, change) : zones.preview(domain, change))
+    if ('change' in result) {
+      const { change: stored, zones: known } = result
       setRetryAfter(reply, stored)
       reply.code(202).header('location', `/api/changes/${stored.id}`)
       if (mode === 'async') reply.header('preference-applied', 'respond-async')
       return describeChange(stored, { caller, zones: known })
     }
-    const dryRun = mode === 'dry run'
-    const result = await (dryRun ? zones.preview(domain, change) : zones.queue.write(domain, change))
     reply.header('etag', etagOf(result.zone))
-    return describe(result, { caller, dryRun })
+    return describe(result, { caller, dryRun: mode === 'dry run' })
   } catch (error) {
     throw visibleError(error, caller)
   }
