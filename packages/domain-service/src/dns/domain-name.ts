@@ -1,4 +1,4 @@
-import { domainToASCII } from 'node:url'
+import { domainToASCII, domainToUnicode } from 'node:url'
 import { LRUCache } from 'lru-cache'
 import { parse } from 'tldts'
 
@@ -52,4 +52,5 @@ function labelToAscii(label: string): string | undefined {
 }
 
 const isHostname = (name: string) =>
+  !/(?:^|\.)xn--/.test(domainToUnicode(name)) &&
   name.split('.').every((label) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label))

@@ -52,7 +52,7 @@ async function answerUpdate(
   context: WriteContext,
   parts: IntegrationDependencies,
 ): Promise<string> {
-  const names = hosts.map(canonicalHostName)
+  const names = [...new Set(hosts.map(canonicalHostName))]
   const counted = names.filter((name) => name !== undefined)
   // Answered where it cannot be counted: reads go on then.
   if (!(await parts.hostUpdates.add(context.caller.username, counted).catch(() => true))) return 'abuse'
@@ -64,7 +64,7 @@ async function answerUpdate(
   const updates = await Promise.all(
     located.map((host) => (typeof host === 'string' ? host : updateHost({ host, addresses }, context, parts))),
   )
-  return updates.join('\n')
+  return hosts.map((host) => updates[names.indexOf(canonicalHostName(host))]).join('\n')
 }
 
 async function updateHost(

@@ -10,6 +10,8 @@ test.each([
   ['m\u00fcnchen.de', 'xn--mnchen-3ya', 'de'],
   ['xn--mnchen-3ya.de', 'xn--mnchen-3ya', 'de'],
   ['\u4f8b\u3048\u3002jp', 'xn--r8jz45g', 'jp'],
+  ['xn--i-7iq.ws', 'xn--i-7iq', 'ws'],
+  ['foxn--bar.com', 'foxn--bar', 'com'],
   ['made-up.sandbox', 'made-up', 'sandbox'],
 ])('%s is %s . %s', (text, sld, tld) => {
   expect(readDomain(text)).toEqual({ name: `${sld}.${tld}`, sld, tld })
@@ -38,6 +40,8 @@ test.each([
   ['exa mple.com', /domain name/],
   ['example.com\n', /domain name/],
   ['m\u00fcnchen.de/x', /domain name/],
+  ['xn--a.com', /domain name/],
+  ['xn--.com', /domain name/],
   ['127.0.0.1', /address/],
   ['1.2', /address/],
   ['\uff11.de', /domain name/],

@@ -90,6 +90,15 @@ test('hosts of one request are one line each, and one write per domain', async (
   expect(service.commands().filter((each) => each === 'dns.sethosts')).toHaveLength(1)
 })
 
+test('a host that is named twice has the same answer twice', async () => {
+  await using service = await start({ domains })
+  const token = await createToken(service, limits)
+
+  const answer = await update(service, 'hostname=home.example.com,HOME.example.com.,home&myip=192.0.2.9', token)
+
+  expect(answer.text).toBe('good 192.0.2.9\ngood 192.0.2.9\nnotfqdn')
+})
+
 test.each([
   ['', 'notfqdn'],
   ['hostname=&myip=192.0.2.9', 'notfqdn'],

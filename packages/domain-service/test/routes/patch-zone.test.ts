@@ -41,6 +41,19 @@ test.each([
     ['/update/0/ttl', '/add/0/address'],
   ],
   [{ remove: ['ID', 'gone'] }, 404, 'record_not_found', ['/remove/1']],
+  [
+    {
+      remove: ['gone'],
+      update: [
+        { id: 'ID', ttl: 5 },
+        { id: 'lost', ttl: 600 },
+      ],
+      add: [{ name: 'a', type: 'A', address: 'x' }],
+    },
+    404,
+    'record_not_found',
+    ['/remove/0', '/update/1/id', '/update/0/ttl', '/add/0/address'],
+  ],
   [{ add: [www] }, 409, 'record_exists', undefined],
   [{ add: [{ name: 'www', type: 'CNAME', address: 'a.example.net' }] }, 409, 'record_conflict', undefined],
   [{ remove: 'ID' }, 400, 'validation_failed', ['/remove']],

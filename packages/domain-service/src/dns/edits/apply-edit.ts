@@ -49,11 +49,11 @@ export function applyEdit(zone: Zone, edit: ZoneEdit): Zone {
 // Records removed, changed and added at once.
 function applyBatch(zone: Zone, batch: BatchEdit): Zone {
   const { remove = [], update = [], add = [] } = batch
-  const ids = remove.length + update.length > 0 ? readIds(zone, batch) : undefined
+  const named = remove.length + update.length > 0 ? readIds(zone, batch) : undefined
   const removed = new Set(remove)
   const updates = new Map(update.map(({ id, patch }, index) => [id, { patch, index }]))
   const live = zone.rows.flatMap((row) => {
-    const id = ids?.get(row) ?? ''
+    const id = named?.ids.get(row) ?? ''
     if (removed.has(id)) return []
     const change = updates.get(id)
     if (!change) return { row }
@@ -64,33 +64,33 @@ function applyBatch(zone: Zone, batch: BatchEdit): Zone {
   const added = add.map((record, index) =>
     newCandidate(record, zone, (field) => `${pointerTo(batch, 'add', index)}/${field}`),
   )
-  return composeZone(zone, [...live, ...added], batch.emailType)
+  const candidates = [...live, ...added]
+  if (named && named.faults.length > 0) {
+    const faults = [...named.faults, ...findConflicts(candidates, zone.rows).faults]
+    if (named.unknown === undefined) throw validationFailed(faults)
+    throw recordNotFound(named.unknown, batch.isSingle ? undefined : faults)
+  }
+  return composeZone(zone, candidates, batch.emailType)
 }
 
 const pointerTo = ({ isSingle }: BatchEdit, list: string, index: number) => (isSingle ? '' : `/${list}/${index}`)
 
-/** The ids of a zone's rows. @throws {HttpError} where the batch names others, or a record twice. */
-function readIds(zone: Zone, batch: BatchEdit): Map<Row, string> {
-  const { remove = [], update = [], isSingle } = batch
+/** The ids of a zone's rows, and the faults of a batch that names others, of which `unknown` is the first, or one twice. */
+function readIds(zone: Zone, batch: BatchEdit) {
+  const { remove = [], update = [] } = batch
   const ids = new Map(zone.rows.map((row) => [row, parseRow(row).record.id]))
   const known = new Set(ids.values())
   const named = [
     ...remove.map((id, index) => ({ id, path: pointerTo(batch, 'remove', index) })),
     ...update.map(({ id }, index) => ({ id, path: `${pointerTo(batch, 'update', index)}/id` })),
   ]
-  const unknown = named.filter(({ id }) => !known.has(id))
-  const [first] = unknown
-  if (first) {
-    const errors = unknown.map(({ path }) => ({ path, message: 'is not the id of a record' }))
-    throw recordNotFound(first.id, isSingle ? undefined : errors)
-  }
-  const faults = named.slice(remove.length).flatMap(({ id, path }) => {
+  const faults = named.flatMap(({ id, path }, index) => {
+    if (!known.has(id)) return { path, message: 'is not the id of a record' }
     const first = named.find((each) => each.id === id)
     const message = `is the same record as ${first?.path.replace('/id', '')}`
-    return first?.path === path ? [] : { path, message }
+    return index < remove.length || first?.path === path ? [] : { path, message }
   })
-  if (faults.length > 0) throw validationFailed(faults)
-  return ids
+  return { ids, faults, unknown: named.find(({ id }) => !known.has(id))?.id }
 }
 
 // Exactly these records. A row that is there already stays byte for byte as it was read.

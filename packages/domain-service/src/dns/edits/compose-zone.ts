@@ -111,15 +111,14 @@ export const maxRecords = 150
  */
 export function composeZone(zone: Zone, candidates: Candidate[], emailType?: string): Zone {
   const rows = candidates.map(({ row }) => row)
-  const conflicts = findConflicts(candidates, zone.rows)
-  const faults = [...candidates.flatMap((each) => each.faults ?? []), ...conflicts.faults]
+  const { faults, error } = findConflicts(candidates, zone.rows)
   const isUnchanged = faults.length === 0 && isSameRows(rows, zone.rows)
   if (isUnchanged && (emailType ?? zone.emailType) === zone.emailType) return zone
 
   const message = emailType === undefined ? undefined : validateEmailType(emailType, { before: zone, rows })
   if (message) faults.push({ path: '/email_type', message })
   if (faults.length > 0) throw validationFailed(distinct(faults))
-  if (conflicts.error) throw conflicts.error
+  if (error) throw error
   if (rows.length > maxRecords && rows.length > zone.rows.length) throw tooManyRecords()
   return { ...zone, rows, emailType: emailType ?? keepEmailType({ before: zone, rows }) }
 }
@@ -128,8 +127,8 @@ export function composeZone(zone: Zone, candidates: Candidate[], emailType?: str
 const distinct = (faults: Fault[]) => [...new Map(faults.map((fault) => [JSON.stringify(fault), fault])).values()]
 
 /**
- * Finds new rows, beside the `live` ones, that cannot be in one zone with another row.
- * @returns `faults` between records of the request; `error` (409) with a live record that the request does not name.
+ * Finds new rows, beside the `live` ones, that are faulty or cannot be in one zone with another row.
+ * @returns `faults` of, and between, records of the request; `error` (409) with a live record that the request does not name.
  */
 export function findConflicts(candidates: Candidate[], live: Row[]) {
   const known = new Set(live)
@@ -141,11 +140,12 @@ export function findConflicts(candidates: Candidate[], live: Row[]) {
     ...pairUp(candidates, rulesOfZone, known),
   ]
   const unnamed = conflicts.find(({ other }) => other.pointer === undefined)
-  const faults = conflicts.flatMap(({ candidate, other, rule }): Fault[] =>
+  const between = conflicts.flatMap(({ candidate, other, rule }): Fault[] =>
     candidate.pointer && other.pointer
       ? [{ path: candidate.pointer(rule.field), message: messageOf(rule, other.pointer(rule.field)) }]
       : [],
   )
+  const faults = [...candidates.flatMap((each) => each.faults ?? []), ...between]
   return { faults, error: unnamed && toError(unnamed.candidate, unnamed.other, unnamed.rule) }
 }
 

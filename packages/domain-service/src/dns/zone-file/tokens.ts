@@ -75,26 +75,35 @@ export const decodeName = ({ text }: Token): string | undefined =>
  */
 export function decodeText(tokens: string[]): string | undefined {
   const octets = tokens.map(unescapeOctets)
-  if (octets.includes(undefined)) return undefined
+  if (!octets.every((each) => each !== undefined)) return undefined
   try {
-    return decoder.decode(Buffer.from(octets.join(''), 'latin1'))
+    return decoder.decode(Buffer.concat(octets))
   } catch {
     return undefined
   }
 }
 
+const digitOf = (octet = 0) => (octet >= 0x30 && octet <= 0x39 ? octet - 0x30 : Number.NaN)
+
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The octets of a token as latin1, its escapes decoded; undefined for a malformed escape. */
-function unescapeOctets(token: string): string | undefined {
-  let isMalformed = false
-  const octets = Buffer.from(token).toString('latin1')
-  const decoded = octets.replace(/\\(?:([0-9]{3})|([^0-9]))?/g, (_all, decimal, character) => {
-    if (character !== undefined) return character
-    isMalformed ||= !(Number(decimal) < 256)
-    return String.fromCharCode(Number(decimal))
-  })
-  return isMalformed ? undefined : decoded
+/** The octets of a token, its escapes decoded; undefined for a malformed escape. A file may have a million of them. */
+function unescapeOctets(token: string): Buffer | undefined {
+  const octets = Buffer.from(token)
+  let length = 0
+  for (let at = 0; at < octets.length; at++, length++) {
+    const isEscape = octets[at] === 0x5c // A backslash.
+    if (isEscape) at += 1
+    const octet = octets[at]
+    if (octet === undefined) return undefined
+    octets[length] = octet
+    if (!isEscape || Number.isNaN(digitOf(octet))) continue
+    const decimal = digitOf(octet) * 100 + digitOf(octets[at + 1]) * 10 + digitOf(octets[at + 2])
+    if (!(decimal < 256)) return undefined
+    octets[length] = decimal
+    at += 2
+  }
+  return octets.subarray(0, length)
 }
 
 /** A text as quoted strings of at most 255 octets each (RFC 1035, 3.3). Pure ASCII: other octets are `\DDD`. */
