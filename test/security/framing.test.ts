@@ -57,6 +57,7 @@ const refused: [string, string][] = [
   ['HTTP/2 without TLS', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ['a tunnel', 'CONNECT a:443 HTTP/1.1\r\nhost: a\r\n\r\n'],
   ['a path without its slash', get('host: a').replace('/health', 'health')],
+  ['the path * of a server, with GET', get('host: a').replace('/health', '*')],
   ['a path with a fragment', get('host: a').replace('/health', '/health#x')],
   ['a method that is none', get('host: a').replace('GET', 'G\u00c9T')],
 ]

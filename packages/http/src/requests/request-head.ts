@@ -60,12 +60,12 @@ function continueOnRead(request: IncomingMessage, response: ServerResponse) {
 }
 
 /** The error for a request that is ambiguous. */
-export function framingError({ headers, httpVersion, url }: IncomingMessage): HttpError | undefined {
+export function framingError({ headers, httpVersion, method, url }: IncomingMessage): HttpError | undefined {
   const { host, 'transfer-encoding': coding } = headers
   if (httpVersion === '0.9') return ambiguous('This is HTTP/0.9: speak HTTP/1.1')
   if (host === undefined && httpVersion !== '1.0') return ambiguous('Send one header Host')
   if (host !== undefined && !/^[\w.:[\]~%-]*$/.test(host)) return ambiguous('Send one header Host, and a valid one')
-  if (url?.includes('#')) return ambiguous('A path ends before its #: send it without')
+  if (url?.includes('#') || (url === '*' && method !== 'OPTIONS')) return ambiguous('A path begins with / and has no #')
   if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
     return ambiguous('The body can be sent with Transfer-Encoding: chunked, in HTTP/1.1, and no other way')
   }
