@@ -242,6 +242,5 @@ function checkEdit(edit: ZoneEdit, { domain, caller, isAsync }: { domain: string
 function idempotencyKeyOf(key: string | string[] | undefined): string | undefined {
   if (key === undefined) return undefined
   if (typeof key === 'string' && /^[\x20-\x7e]{1,128}$/.test(key)) return key
-  const message = 'must be 1 to 128 printable ASCII characters'
-  throw validationFailed([{ path: '/header/idempotency-key', message }])
+  throw validationFailed([{ path: '/header/idempotency-key', message: 'must be 1 to 128 printable ASCII characters' }])
 }

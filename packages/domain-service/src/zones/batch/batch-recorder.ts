@@ -135,33 +135,30 @@ function recorded({ outcome, done }: EndedSend, ends: WriteEnd[]): SendOutcome {
  */
 export function failed(write: QueuedChange, error: unknown): WriteEnd {
   const releaseKey = toStoredProblem(error).status >= 500
-  const end = { write, id: write.id, isUnsent: true, error }
+  const end = notSent(write, error)
   if (write.isAsync && releaseKey) return { ...end, status: 'queued' }
   return { ...end, status: 'refused', releaseKey }
 }
 
+const notSent = (write: QueuedChange, error: unknown) => ({ write, id: write.id, isUnsent: true, error })
+
 /** The end of a write that a later one has made pointless. It keeps its idempotency key: a repeat would undo the later one. */
 export const superseded = (write: QueuedChange): WriteEnd => ({
-  write,
-  id: write.id,
+  ...notSent(write, changeSuperseded(write.id)),
   status: 'cancelled',
-  isUnsent: true,
-  error: changeSuperseded(write.id),
 })
 
 /** The end of a write that needs no send: it changes nothing, or it failed by itself. */
 export function unsent(each: EvaluatedWrite, zone?: Zone): WriteEnd {
   const { write, error } = each
   if (error !== undefined) return failed(write, error)
-  const done = { each, zone }
-  return { write, id: write.id, status: 'confirmed', isUnsent: true, effect: each, done }
+  return { write, id: write.id, status: 'confirmed', isUnsent: true, effect: each, done: { each, zone } }
 }
 
 /** The end of a write whose content the registrar refused: the zone stayed as it was. */
 export function refused(write: QueuedChange, error: HttpError, zone: Zone): WriteEnd {
   if (write.isAsync && error.status >= 500) return failed(write, error)
-  const zones = { before: zone, after: zone }
-  return { write, id: write.id, status: 'refused', error, zones }
+  return { write, id: write.id, status: 'refused', error, zones: { before: zone, after: zone } }
 }
 
 /** The end of a write that depends on a send. */

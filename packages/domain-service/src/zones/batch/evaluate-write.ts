@@ -160,8 +160,7 @@ export function evaluateProposal(request: ChangeRequest, before: Zone): { effect
 // RFC 9110, 13.1. A zone always exists, so that `If-None-Match: *` holds for a new RRset only.
 function demandPreconditions({ ifMatch, ifNoneMatch, edit }: ChangeRequest, zone: Zone) {
   const etag = etagOf(zone)
-  const isStale = ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), etag)
-  if (isStale) throw preconditionFailed(etag)
+  if (ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), etag)) throw preconditionFailed(etag)
   const isNew = edit.kind === 'setRrset' && !findRrset(zone, edit.name, edit.type)
   if (ifNoneMatch?.trim() === '*' && !isNew) throw alreadyExists(etag)
 }
@@ -175,11 +174,8 @@ function demandNamedWithinLimits(limits: RecordLimit[], zone: Zone, edit: ZoneEd
 
 // Looks at the effect rather than the edit: every kind of edit is limited alike.
 function demandWithinLimits(limits: RecordLimit[], effect: Delta) {
-  const changed = [...effect.added, ...effect.removed]
-  requireWithinRecords(
-    limits,
-    changed.map((row) => parseRow(row).record),
-  )
+  const changed = [...effect.added, ...effect.removed].map((row) => parseRow(row).record)
+  requireWithinRecords(limits, changed)
   if (effect.emailType !== undefined) throw emailTypeForbidden()
 }
 

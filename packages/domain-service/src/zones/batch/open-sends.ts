@@ -33,8 +33,7 @@ async function outcomeOf(
 ): Promise<SendOutcome | undefined> {
   const unanswered = send.state === 'open' ? 1 : 0
   if (isSame(zone, send.zone)) {
-    const changes = send.changes.map((change) => confirmed(change))
-    return { state: 'settled', found: zone, unanswered, changes }
+    return { state: 'settled', found: zone, unanswered, changes: send.changes.map(confirmed) }
   }
   if (isSame(zone, send.base)) {
     const isYoung = !send.nextBase && clock.now() - send.startedAt.getTime() < lateMs
@@ -48,8 +47,7 @@ async function outcomeOf(
           ? { id: change.id, status: 'queued' }
           : notConfirmed(change, send, zone),
     )
-    const state = isYoung ? 'unknown' : 'closed'
-    return { state, unanswered, changes }
+    return { state: isYoung ? 'unknown' : 'closed', unanswered, changes }
   }
   const changes = await Promise.all(
     send.changes.map(async (change) => {
