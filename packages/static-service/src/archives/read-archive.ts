@@ -51,6 +51,9 @@ function archiveTypeOf(head: Buffer) {
   return 'tar'
 }
 
+/** Bytes of memory that decompressing a body takes: with zstd its window, and the state of the decoder. */
+export const decoderBytes = ({ head }: Body) => (archiveTypeOf(head) === 'zstd' ? 9_437_184 : 0)
+
 /** Whether a body begins as a JSON object, perhaps after a byte order mark; the first block of a tar has zeros. */
 export const isJsonObject = ({ head }: Body) => /^\s*\{/.test(head.toString()) && !head.includes(0)
 
@@ -180,13 +183,11 @@ async function* readZip(file: string): AsyncGenerator<ArchiveEntry> {
   }
 }
 
-// Names not flagged as UTF-8 are in code page 437; on Unix, zip writes the bytes of the file system.
+// Names not declared as UTF-8 (by flag, or field 0x7075) are in code page 437; on Unix, zip writes those of the file system.
 function nameOfZip({ fileName, fileNameRaw, generalPurposeBitFlag, extraFields }: Entry): string {
-  const isDeclared = (generalPurposeBitFlag & 0x800) !== 0 || extraFields.some(isUnicodePath)
+  const isDeclared = (generalPurposeBitFlag & 0x800) !== 0 || extraFields.some(({ id }) => id === 0x7075)
   return isDeclared || !isUtf8(fileNameRaw) ? fileName : fileNameRaw.toString()
 }
-
-const isUnicodePath = ({ id }: { id: number }) => id === 0x7075
 
 // bsdtar fills its last block with zeros, also after the end record of a zip (APPNOTE.TXT, 4.3.16).
 async function cutPadding(file: string): Promise<void> {

@@ -109,8 +109,7 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
   })
   app.get('/api/links', routes.listLinks, async ({ caller, query }) => {
     const by = hasRole(caller, 'admin') ? undefined : caller.username
-    const found = await links.list({ by, path: query.path })
-    const seen = found.filter((link) => maySee(caller, link))
+    const seen = (await links.list({ by, path: query.path })).filter((link) => maySee(caller, link))
     const makers = new Map<string, Caller | undefined>()
     for (const maker of new Set(seen.map((link) => link.maker))) makers.set(maker, await findCaller(maker))
     const alive = seen.filter(({ maker }) => makers.get(maker))

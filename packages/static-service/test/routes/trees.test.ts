@@ -740,6 +740,18 @@ test('a content without a file is refused where it exceeds the quota with the fi
   await expect.poll(left).not.toContain(digestOf('d'.repeat(20_000)))
 })
 
+test('what the decompression of a zstd takes counts as memory of request bodies', async () => {
+  await using small = await start({ env: { MAX_BODY_MEMORY_BYTES: '5000000' } })
+  const put = async (body: Buffer) => {
+    const response = await small.call('PUT', '/api/trees/a/', { body })
+    return [response.status, response.headers['retry-after'], response.body.code]
+  }
+  const archive = await tar(['a', 'content'])
+
+  expect(await put(zstdCompressSync(archive))).toEqual([503, '2', 'unavailable'])
+  expect(await put(gzipSync(archive))).toEqual([200, undefined, undefined])
+})
+
 test('of the contents that a manifest lacks, 1,000 are named', async () => {
   await using own = await start()
   const names = Array.from({ length: 1001 }, (_, at) => `${at}`)

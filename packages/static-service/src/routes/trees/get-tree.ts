@@ -100,8 +100,7 @@ export function registerGetTreeRoute(app: App, { catalog, store }: FileDependenc
     const archive = formats[type]
     reply.type(archive ? type : 'application/json; charset=utf-8')
     if (!archive) return reply.send(Readable.from(writeJson(directory, pages)) as never)
-    const name = `${nameOf(directory) || 'files'}.${archive.extension}`
-    reply.header('content-disposition', createDisposition(name))
+    reply.header('content-disposition', createDisposition(`${nameOf(directory) || 'files'}.${archive.extension}`))
     return reply.send(archive.write(archived(pages, store)) as never) // Streams have no schema.
   })
 }

@@ -11,7 +11,7 @@ import {
 } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { isJsonObject, peek } from '../../archives/read-archive.ts'
+import { decoderBytes, isJsonObject, peek } from '../../archives/read-archive.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { TreeSource } from '../../catalog/changes/tree-changes.ts'
 import * as errors from '../../errors.ts'
@@ -160,6 +160,7 @@ async function receive(
   }
   try {
     const body = await peek(checked())
+    request.server.requestBodies.hold(raw, decoderBytes(body))
     const source = isJsonObject(body)
       ? await readSource(request, arrivals, { body: await readJson(request, body.chunks), catalog })
       : { files: await arrivals.receive(body), areStored: false }
