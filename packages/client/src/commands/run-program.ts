@@ -25,7 +25,7 @@ export type Command<Client, Named extends Options> = (
 
 type Flags<Named extends Options> = ReturnType<typeof parseArgs<{ options: Named; allowPositionals: true }>>['values']
 
-/** Runs the command that is named. Exit status: 0 done, 1 failed or wrong arguments; 2 is left to \`domains plan\`. */
+/** Runs the command that is named. Exit status: 0 done, 1 failed or wrong arguments; 2 is left to `domains plan`. */
 export async function runProgram<Client, Named extends Options>(
   program: 'domains' | 'files',
   { usage, port, options, open, commands }: Program<Client, Named>,
