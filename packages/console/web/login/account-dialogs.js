@@ -2,7 +2,7 @@ import { draftsName, send, session } from '../api/client.js'
 import { call, offeredServices, titleOf, urlOf } from '../api/transport.js'
 import { html, nothing } from '../core/view.js'
 import { confirmDialog, openDialog } from '../ui/dialog.js'
-import { formField } from '../ui/form.js'
+import { checkbox, formField } from '../ui/form.js'
 import { formatDuration } from '../ui/format.js'
 import './login-form.js'
 
@@ -154,11 +154,15 @@ const shortcuts = {
   '?': 'Show these keys',
 }
 
-/** The keys that work everywhere. */
-export function openShortcuts() {
+/** The keys that work everywhere. @param {{ areOn: boolean }} characterKeys */
+export function openShortcuts(characterKeys) {
   const rows = Object.entries(shortcuts).map(
     ([key, meaning]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${meaning}</dd></div>`,
   )
-  const draw = () => html`<dl class="dialog-body keys">${rows}</dl>`
+  const turn = (/** @type {boolean} */ isOn) => {
+    characterKeys.areOn = isOn
+  }
+  const draw = () => html`<div class="dialog-body"><dl class="keys">${rows}</dl>
+    ${checkbox('Keys of one character work', characterKeys.areOn, turn, 'In this browser')}</div>`
   return openDialog({ title: 'Keyboard', className: 'small', draw })
 }

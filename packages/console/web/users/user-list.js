@@ -104,7 +104,9 @@ function openUserDialog(service, user) {
   let invite = ''
   // Who has no limit yet has none to give up.
   const none = user ? null : undefined
-  const listOf = (/** @type {string} */ text, split = splitList) => (text ? split(text) : none)
+  /** Names may hold commas: a list that is not edited is sent as it was. */
+  const listOf = (/** @type {string} */ text, /** @type {string[] | null | undefined} */ given, split = splitList) =>
+    given && text === given.join(', ') ? given : text ? split(text) : none
   return confirmDialog({
     title: user ? `Change ${user.username}` : 'New user',
     confirm: user ? 'Save' : 'Add',
@@ -118,7 +120,10 @@ function openUserDialog(service, user) {
     action: async () => {
       const { username } = form
       const role = /** @type {Api.User['role']} */ (form.role)
-      const limits = { domains: listOf(form.domains), folders: listOf(form.folders, splitFolders) }
+      const limits = {
+        domains: listOf(form.domains, user?.domains),
+        folders: listOf(form.folders, user?.folders, splitFolders),
+      }
       const json = { role, ...limits, writes: form.writes === 'propose' ? form.writes : none }
       const added = { ...json, username }
       if (!user) ({ invite = '' } = await send(service, 'post', '/api/users', { json: added }))
