@@ -28,6 +28,9 @@ test('clients that leave before their stream is open count as no listeners', asy
       corsOrigin: [],
       metrics: undefined,
       health: () => ({ checks: {} }),
+      // A busy machine must not shed the requests.
+      maxQueueMs: 60_000,
+      maxLoopDelayMs: 60_000,
     },
     async (routes) => {
       // As an authentication that takes longer than the client waits.

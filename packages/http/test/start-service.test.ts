@@ -31,7 +31,7 @@ async function run(body: string, env: Record<string, string> = {}, command = [pr
 
 const appWith = (routes: string) => `return createApp({
   about: { title: 'Things', version: '1', description: '' }, log, ...config,
-  metrics: undefined, health: () => ({ checks: {} }),
+  metrics: undefined, health: () => ({ checks: {} }), maxQueueMs: 60_000, maxLoopDelayMs: 60_000,
 }, async (app) => { ${routes} })`
 const createApp = appWith('')
 // Waits of at most so many milliseconds take a hundredth of their time, and longer ones a hundred times as long: a machine
