@@ -175,7 +175,7 @@ export class CallQuota {
       this.#retry?.cancel()
       const size = this.#waiting.length + this.#held.size
       if (size + this.#pauseMs > 0 || this.#isPublished) await this.#takeTurn()
-      else if (this.budget.isShared) await this.#refresh().catch(() => undefined) // The probe reports it.
+      else if (this.budget.isShared) await this.#refresh().catch(() => this.#forget()) // The probe reports it.
     }
     this.#isRunning = false
   }
@@ -197,9 +197,8 @@ export class CallQuota {
       for (const { client } of granted) client.resolve()
     } catch (error) {
       const cause = new DatabaseUnavailableError(error)
-      // No call was made, although the windows count some, and the database may: the next turn reads all of them again.
-      this.windows = new CallWindows(this.#options.limits)
-      this.#lastId = 0
+      // No call was made, although the windows count some, and the database may.
+      this.#forget()
       this.#isPublished = true
       for (const call of granted) this.#held.delete(call)
       for (const { client } of [...granted, ...this.#waiting.splice(0)]) client.reject(databaseProblem(cause) ?? cause)
@@ -263,6 +262,12 @@ export class CallQuota {
       if (held.slots === 0) this.#held.delete(held)
     }
     this.windows.count(priority, this.now())
+  }
+
+  // All calls are read again: a standby that is promoted may lack some, and give their ids again.
+  #forget() {
+    this.windows = new CallWindows(this.#options.limits)
+    this.#lastId = 0
   }
 
   async #refresh() {

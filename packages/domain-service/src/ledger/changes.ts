@@ -39,7 +39,7 @@ export async function insertChange(
   transaction: SqlTransaction,
   request: ChangeRequest,
   options: { isAsync: boolean; effect?: ChangeEffect | undefined },
-): Promise<{ id: number; isNew: boolean }> {
+): Promise<KnownRequest & { isNew: boolean }> {
   const { isAsync, effect } = options
   const isAwaited = request.reason === undefined
   const caller = request.callerId ?? request.by
@@ -61,12 +61,11 @@ export async function insertChange(
       const proposed = await storeEffects(transaction, [{ ...effect, id }])
       await appendChangeEvents(transaction, proposed)
     }
-    return { id, isNew: true }
+    return { id, requestId: request.requestId, isNew: true }
   }
-  const id = await findByKey(transaction, request)
+  const known = await findByKey(transaction, request)
   // Its key was released between the two statements.
-  if (id === undefined) return insertChange(transaction, request, options)
-  return { id, isNew: false }
+  return known ? { ...known, isNew: false } : insertChange(transaction, request, options)
 }
 
 export const effectOf = (before: Zone, after = before, warnings: Warning[] = []): ChangeEffect => ({
@@ -95,14 +94,17 @@ export async function insertOutsideChange(
 const isOfKey = (request: ChangeRequest) =>
   sql`caller = ${request.callerId ?? request.by} and idempotency_key = ${request.idempotency?.key}`
 
+/** A change, and which request has made it: a standby that is promoted without the change may give its id again. */
+export type KnownRequest = Pick<ChangeRequest, 'requestId'> & { id: number }
+
 /** @throws 422 `idempotency_key_reused` where another request used the key of this one. */
-export async function findByKey(transaction: SqlTransaction, request: ChangeRequest): Promise<number | undefined> {
+export async function findByKey(transaction: SqlTransaction, request: ChangeRequest) {
   if (!request.idempotency) return undefined
-  const known = await transaction.get<{ id: number; fingerprint: string }>(
-    sql`select id, fingerprint from ${changes} where ${isOfKey(request)}`,
+  const known = await transaction.get<KnownRequest & { fingerprint: string }>(
+    sql`select id, request_id as "requestId", fingerprint from ${changes} where ${isOfKey(request)}`,
   )
   if (known && known.fingerprint !== request.idempotency.fingerprint) throw idempotencyKeyReused()
-  return known?.id
+  return known
 }
 
 /** @throws 429 `too_many_changes` where the change just queued exceeds a limit. */

@@ -19,7 +19,7 @@ import {
   type SendOutcome,
 } from './change.ts'
 import { ChangeHistory, type OpenSend } from './change-history.ts'
-import { cancelAll, endChanges, findByKey, insertChange, notify, storeEffects } from './changes.ts'
+import { cancelAll, endChanges, findByKey, insertChange, type KnownRequest, notify, storeEffects } from './changes.ts'
 import { expireProposals } from './history-pruning.ts'
 import { findKnown, KnownZones, recordOwnSend, type SentZone } from './known-zones.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
@@ -89,14 +89,13 @@ export class Ledger extends ChangeHistory {
 
   /** The change that the same request has made before. @throws 422 `idempotency_key_reused` */
   async findByKey(request: ChangeRequest): Promise<StoredChange | undefined> {
-    const id = await findByKey(this.sql, request)
-    return id === undefined ? undefined : readChange(this.sql, id)
+    const known = await findByKey(this.sql, request)
+    return known && readChange(this.sql, known.id)
   }
 
   /** As `accept`, for a waiting client: not among `queued`, and cancelled when its process ends before it is sent. */
-  async acceptAwaited(request: ChangeRequest): Promise<number> {
-    const insert = (transaction: SqlTransaction) => insertChange(transaction, request, { isAsync: false })
-    return (await this.#unsynced.transaction(insert)).id
+  acceptAwaited(request: ChangeRequest): Promise<KnownRequest> {
+    return this.#unsynced.transaction((transaction) => insertChange(transaction, request, { isAsync: false }))
   }
 
   /**

@@ -35,7 +35,7 @@ export class DomainWrites {
   readonly #domain: Domain
   readonly #options: Options
   /** What clients wait for, by the id of their change. Several may wait for one, with the same idempotency key. */
-  readonly #clients = new Map<number, PromiseWithResolvers<WriteResult>>()
+  readonly #clients = new Map<number, PromiseWithResolvers<WriteResult> & { requestId: string }>()
   /** Changes in the running batch of this process, which reports how they end. */
   readonly #pulled = new Set<number>()
   #tasks: Task[] = []
@@ -63,8 +63,9 @@ export class DomainWrites {
     const { ledger, replicas } = this.#options
     this.#accepting++
     try {
-      const id = await ledger.acceptAwaited(request)
-      const end = this.#clients.getOrInsertComputed(id, () => Promise.withResolvers())
+      const { id, requestId } = await ledger.acceptAwaited(request)
+      const end = this.#take(id, requestId) ?? Object.assign(Promise.withResolvers<WriteResult>(), { requestId })
+      this.#clients.set(id, end)
       replicas?.awaited.add(id, (cause) => this.#rejectUnpulled(id, cause))
       return end.promise
     } finally {
@@ -205,8 +206,8 @@ export class DomainWrites {
     return pulledTo
   }
 
-  resolve({ id }: QueuedChange, result: WriteResult) {
-    this.#take(id)?.resolve(result)
+  resolve({ id, request }: QueuedChange, result: WriteResult) {
+    this.#take(id, request.requestId)?.resolve(result)
   }
 
   // Another replica may have taken over a change that failed here, so the ledger decides how it ends.
@@ -220,7 +221,7 @@ export class DomainWrites {
     const ids = [...this.#clients.keys()].filter((id) => !this.#pulled.has(id))
     for (const id of ids.length > 0 ? await ledger.ended(ids) : []) {
       try {
-        const result = await readResult(ledger, id)
+        const result = await readResult(ledger, id, this.#clients.get(id)?.requestId ?? '')
         this.#take(id)?.resolve(result)
       } catch (error) {
         if (databaseProblem(error)) throw error
@@ -259,11 +260,14 @@ export class DomainWrites {
     this.#take(id)?.reject(unknown ?? cause)
   }
 
-  #take(id: number) {
+  /** The client of a change; it gets an error where the id is that of another request. */
+  #take(id: number, requestId?: string) {
     const end = this.#clients.get(id)
     this.#clients.delete(id)
     this.#options.replicas?.awaited.delete(id)
-    return end
+    if (!end || end.requestId === (requestId ?? end.requestId)) return end
+    end.reject(databaseProblem(new OutcomeUnknownError(new Error(`change ${id} is lost`))))
+    return undefined
   }
 
   #rejectTasks(error: unknown) {

@@ -235,3 +235,19 @@ test('readers of all replicas together get half of each window, and writers the 
   })
   expect(await countCalls(set.postgres, ['write'])).toMatchObject({ total: 20 })
 })
+
+test('after an outage a replica counts the calls of a database that has lost some, and gives their ids again', async () => {
+  await using set = await openQuotas(2, '20/minute')
+  const { postgres, quotas } = set
+  const [first, second] = quotas
+  for (let count = 0; count < 6; count++) await first.take('write')
+  const read = vi.spyOn(first.budget, 'read').mockRejectedValue(new Error('away'))
+  await vi.waitFor(() => expect(read).toHaveBeenCalled(), { timeout: 60_000 })
+  await postgres.query('delete from domain_service.calls')
+  await postgres.query('alter table domain_service.calls alter column id restart')
+  for (let count = 0; count < 5; count++) await second?.take('write')
+
+  read.mockRestore()
+
+  await expect.poll(() => leftOf(first), { timeout: 60_000 }).toBe(15)
+})

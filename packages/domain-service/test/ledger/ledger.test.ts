@@ -83,7 +83,7 @@ describe.each(ledgers)('%s', (_name, open) => {
 
   test('what the registrar refused when the process ended is still queued, or cancelled', async () => {
     const { ledger, endProcess, sql: database } = await open()
-    const awaited = await ledger.acceptAwaited(requestBy('admin'))
+    const { id: awaited } = await ledger.acceptAwaited(requestBy('admin'))
     const queued = await enqueue(ledger, requestBy('admin'))
     const send = await begin(ledger, [awaited, queued])
     await ledger.endSend(send, { state: 'refused', unanswered: 0, changes: [] })
@@ -289,7 +289,7 @@ describe.each(ledgers)('%s', (_name, open) => {
 
 test('the only process cancels what an earlier process left waiting', async () => {
   const { ledger } = openLedger()
-  const awaited = await ledger.acceptAwaited(requestBy('admin'))
+  const { id: awaited } = await ledger.acceptAwaited(requestBy('admin'))
   const queued = await enqueue(ledger, requestBy('admin'))
 
   await ledger.recover()

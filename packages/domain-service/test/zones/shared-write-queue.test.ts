@@ -44,18 +44,30 @@ test('a change that a process stops and resumes waiting for, while it is begun, 
   expect(new Set(service.live())).toEqual(new Set([...before, 'new A 192.0.2.9 1800 10']))
 })
 
-test('a client whose change the database has lost is told to read the zone', async () => {
-  await using database = await makeDatabase()
-  await using service = await start({ databaseUrl: database.url })
-  const { postgres } = database
-  // Another replica, which does not work.
-  await postgres.query("insert into domain_service.leases values ('example.com', 'another', 1, 9000000000000)")
+const losses = {
+  'is gone': 'delete from domain_service.changes',
+  'has its id for another one that has ended': `update domain_service.changes
+    set request_id = 'another', status = 'cancelled'`,
+  'has its id for another one that is queued': `with freed as (update domain_service.leases set until = 0)
+    update domain_service.changes set request_id = 'another',
+      request = jsonb_set(request::jsonb, '{requestId}', '"another"')::text`,
+}
 
-  const answer = service.call('POST', `${hosts}/A`, { body: { name: 'a', address: '192.0.2.9' } })
-  const queued = () => postgres.query('select id from domain_service.changes')
-  await expect.poll(queued).toHaveLength(1)
-  await postgres.query('delete from domain_service.changes')
+test.each(Object.entries(losses))(
+  'a client whose change %s after a failover is told to read the zone',
+  async (_, loss) => {
+    await using database = await makeDatabase()
+    await using service = await start({ databaseUrl: database.url })
+    const { postgres } = database
+    // Another replica, which does not work.
+    await postgres.query("insert into domain_service.leases values ('example.com', 'another', 1, 9000000000000)")
 
-  const { status, body } = await answer
-  expect([status, body.code]).toEqual([503, 'outcome_unknown'])
-})
+    const answer = service.call('POST', `${hosts}/A`, { body: { name: 'a', address: '192.0.2.9' } })
+    const queued = () => postgres.query('select id from domain_service.changes')
+    await expect.poll(queued).toHaveLength(1)
+    await postgres.query(loss)
+
+    const { status, body } = await answer
+    expect([status, body.code]).toEqual([503, 'outcome_unknown'])
+  },
+)

@@ -181,10 +181,11 @@ export function endWith({ base, outcome, done }: EndedSend, each: EvaluatedWrite
 }
 
 /** The result of a change that has ended, as the ledger has it. @throws {HttpError} where it is not confirmed. */
-export async function readResult(ledger: Ledger, id: number): Promise<WriteResult> {
+export async function readResult(ledger: Ledger, id: number, requestId: string): Promise<WriteResult> {
   const change = await ledger.find(id)
   // A standby was promoted that had not received it.
-  if (!change) throw databaseProblem(new OutcomeUnknownError(new Error(`change ${id} is lost`)))
+  if (change?.request_id !== requestId)
+    throw databaseProblem(new OutcomeUnknownError(new Error(`change ${id} is lost`)))
   if (change.problem && change.status !== 'confirmed') throw fromStoredProblem(change.problem)
   if (change.status === 'cancelled') throw changeCancelled(id)
   if (change.status !== 'confirmed')

@@ -16,7 +16,7 @@ async function openReplica(request = requestBy('admin')) {
   stack.defer(() => leases.close())
   await leases.tryAcquire(domain)
   const ledger = new Ledger({ sql: postgres, leases })
-  const id = await ledger.acceptAwaited(request)
+  const { id } = await ledger.acceptAwaited(request)
   const renew = (connection: Pick<Postgres, 'get'>, onExpired = () => {}) => {
     const awaited = new AwaitedChanges(connection)
     stack.defer(() => awaited.close())
@@ -95,7 +95,7 @@ test('a change that nobody waits for any more cannot be begun, and is cancelled'
   expect(late).toEqual([[], [id], 'queued'])
   expect(await replica.status()).toBe('cancelled')
   const again = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'another' } })
-  expect(await ledger.acceptAwaited(again)).not.toBe(id)
+  expect((await ledger.acceptAwaited(again)).id).not.toBe(id)
 })
 
 test('an asynchronous change waits however long', async () => {

@@ -251,7 +251,7 @@ test.each([
   const now = () => Date.now() + passedMs
   const { ledger } = openLedger(now)
   const request = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'one' } })
-  const id = isAsync ? await enqueue(ledger, request) : await ledger.acceptAwaited(request)
+  const id = isAsync ? await enqueue(ledger, request) : (await ledger.acceptAwaited(request)).id
   const send = await begin(ledger, [id])
   const status = known?.state === 'unverified' ? 'confirmed' : 'unconfirmed'
   if (known) await ledger.endSend(send, { ...known, changes: [{ id, status, verified: false }] })
