@@ -33,9 +33,8 @@ export class LocalBudget implements CallBudget {
   /** With the calls of earlier processes. */
   async read(): Promise<BudgetState> {
     const state = this.#state()
-    const made = await this.#sql.all<BudgetState['calls'][number]>(
-      sql`select id, at, priority from ${calls} where account = ${this.#options.account} order by at`,
-    )
+    const made = await this.#sql.all<BudgetState['calls'][number]>(sql`
+      select id, at, priority from ${calls} where account = ${this.#options.account} order by at`)
     // A clock that was set back must not block for ever.
     return { ...state, calls: made.map((call) => ({ ...call, at: Math.min(call.at, state.now) })) }
   }

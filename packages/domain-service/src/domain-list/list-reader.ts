@@ -98,11 +98,13 @@ export class ListReader {
         { listType: 'ALL', searchTerm: undefined, sortBy: 'NAME', page, pageSize },
         this.isImmediate ? 'read' : 'background',
       )
+      const known = new Set(pass.pages.flat().map(({ name }) => name))
+      const added = domains.filter(({ name }) => !known.has(name))
       pass.pages.push(domains)
-      const isShort = domains.length < Math.min(pageSize, total - (page - 1) * pageSize)
+      const isShort = added.length < Math.min(pageSize, total - (page - 1) * pageSize)
       pass.hasChanged ||= isShort || (pass.total ?? total) !== total
       pass.total = total
-      if (domains.length === 0 || page * pageSize >= total) pass.completedAt = clock.now()
+      if (added.length === 0 || page * pageSize >= total) pass.completedAt = clock.now()
       this.#pass = pass
       await this.#store(pass)
       if (!pass.completedAt) this.#announcePage()

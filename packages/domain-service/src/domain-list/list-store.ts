@@ -110,9 +110,8 @@ export interface DomainTold {
 }
 
 async function readEntries(transaction: SqlTransaction, pass: number) {
-  const rows = await transaction.all<{ entries: string }>(
-    sql`select entries from ${pages} where pass = ${pass} order by page`,
-  )
+  const rows = await transaction.all<{ entries: string }>(sql`
+    select entries from ${pages} where pass = ${pass} order by page`)
   // Written by `addPage` alone. A domain added between two pages moves another one to a second page.
   const entries = rows.flatMap((row) => JSON.parse(row.entries) as DomainEntry[])
   return new Map(entries.map((entry) => [entry.name, entry]))

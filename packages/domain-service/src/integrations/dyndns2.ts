@@ -33,7 +33,8 @@ function readUpdate({ query, ip }: FastifyRequest): Update | string {
   if (hosts.length === 0) return 'notfqdn'
   if (hosts.length > maxHosts) return 'numhost'
   const given = listOf(myip)
-  const addresses = given.length > 0 ? given : [ip.replace(/^::ffff:(?=[0-9.]+$)/i, '')]
+  // An IPv4 address may be written as an IPv6 one.
+  const addresses = (given.length > 0 ? given : [ip]).map((each) => each.replace(/^::ffff:(?=[0-9.]+$)/i, ''))
   const isPair = new Set(addresses.map((each) => isIP(each))).size === addresses.length
   const isValid = addresses.every((each) => isIP(each) !== 0 && !each.includes('%'))
   return isValid && isPair ? { hosts, addresses } : 'dnserr'

@@ -42,10 +42,7 @@ export const isGivenUp = sql`given_up_at > ${now} - ${lateMs} and unanswered > 0
 /** `last`: the id of the last queued change. */
 type ReadyRow = Record<'id' | 'last' | 'is_async', number> & { request: string | null }
 
-type ZonesRow = Record<'domain' | 'before' | 'after', string> &
-  Record<'found', string | null> & {
-    delta: Buffer | null
-  }
+type ZonesRow = Record<'domain' | 'before' | 'after', string> & { found: string | null; delta: Buffer | null }
 
 /** Zones are digests, times are milliseconds since 1970. */
 interface SendRow {
@@ -232,9 +229,8 @@ export class ChangeHistory {
     filter: ChangeFilter,
     { page, page_size, after }: { page: number; page_size: number; after?: number | undefined },
   ) {
-    const count = await this.sql.get<{ total: number }>(
-      sql`select count(*) as total from ${changes} ${conditionOf(filter)}`,
-    )
+    const count = await this.sql.get<{ total: number }>(sql`
+      select count(*) as total from ${changes} ${conditionOf(filter)}`)
     const offset = after === undefined ? (page - 1) * page_size : 0
     const [key, order] = filter.sentOnly ? [sql`sent_at, id`, sql`sent_at desc, id desc`] : [sql`id`, sql`id desc`]
     const follows = after === undefined ? [] : [sql`(${key}) < (select ${key} from ${changes} where id = ${after})`]

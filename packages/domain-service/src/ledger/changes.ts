@@ -100,9 +100,8 @@ export type KnownRequest = Pick<ChangeRequest, 'requestId'> & { id: number }
 /** @throws 422 `idempotency_key_reused` where another request used the key of this one. */
 export async function findByKey(transaction: SqlTransaction, request: ChangeRequest) {
   if (!request.idempotency) return undefined
-  const known = await transaction.get<KnownRequest & { fingerprint: string }>(
-    sql`select id, request_id as "requestId", fingerprint from ${changes} where ${isOfKey(request)}`,
-  )
+  const known = await transaction.get<KnownRequest & { fingerprint: string }>(sql`
+    select id, request_id as "requestId", fingerprint from ${changes} where ${isOfKey(request)}`)
   if (known && known.fingerprint !== request.idempotency.fingerprint) throw idempotencyKeyReused()
   return known
 }

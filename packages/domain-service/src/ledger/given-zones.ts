@@ -73,9 +73,8 @@ export class GivenZones {
     const text = JSON.stringify(zone)
     await this.#sql.transaction(async (transaction) => {
       // Processes that share a token may read the same zone: each read is a copy, and each list uses up one.
-      const equal = await transaction.all<{ copies: number }>(
-        sql`delete from ${zones} where ${isOwn} and is_submitted = 0 and zone = ${text} returning copies`,
-      )
+      const equal = await transaction.all<{ copies: number }>(sql`
+        delete from ${zones} where ${isOwn} and is_submitted = 0 and zone = ${text} returning copies`)
       const copies = equal.reduce((sum, row) => sum + row.copies, 1)
       await insert(transaction, to, { kind: 'read', zone, base, copies })
       await transaction.run(sql`delete from ${zones} where ${isOwn} and id not in
@@ -112,10 +111,9 @@ export class GivenZones {
     return this.#sql.transaction(async (transaction) => {
       // Locks the rows, so that the next statement sees what another request of this token has replaced.
       await transaction.all(sql`select id from ${zones} where ${isOf(to)} order by id ${forUpdate}`)
-      const rows = await transaction.all<ZoneRow>(
-        sql`select id, is_submitted, copies, zone, base from ${zones}
-          where ${isOf(to)} and ${isSince(keptMs)} order by id`,
-      )
+      const rows = await transaction.all<ZoneRow>(sql`
+        select id, is_submitted, copies, zone, base from ${zones}
+          where ${isOf(to)} and ${isSince(keptMs)} order by id`)
       const given: GivenZone[] = []
       const nextSlice = slices()
       for (const row of rows) {
@@ -164,10 +162,9 @@ async function insert(
   { kind, zone, base, copies = 1 }: Omit<GivenZone, 'id' | 'copies'> & { copies?: number },
 ): Promise<number> {
   const texts = [JSON.stringify(zone), base ? JSON.stringify(base) : null]
-  const row = await database.get<{ id: number }>(
-    sql`insert into ${zones} (token, domain, at, is_submitted, copies, zone, base)
-      values (${token}, ${domain}, ${now}, ${kind === 'read' ? 0 : running}, ${copies}, ${join(texts)}) returning id`,
-  )
+  const row = await database.get<{ id: number }>(sql`
+    insert into ${zones} (token, domain, at, is_submitted, copies, zone, base)
+      values (${token}, ${domain}, ${now}, ${kind === 'read' ? 0 : running}, ${copies}, ${join(texts)}) returning id`)
   if (!row) throw new Error('a given zone was not stored')
   return row.id
 }

@@ -75,10 +75,9 @@ export class KnownZones {
   /** Zones, and when they were last read; few at once: there may be 10,000 of 400 KB. */
   async *select(isWanted: (domain: string) => boolean): AsyncGenerator<{ zone: Zone; readAt: number }> {
     for (let last: string | undefined = ''; last !== undefined; ) {
-      const rows: { domain: string; readAt: number; snapshot: Buffer }[] = await this.#sql.all(
-        sql`select domain, read_at as "readAt", snapshot from ${knownZones} join ${name('zones')} on digest = zone
-          where domain > ${last} order by domain limit 50`,
-      )
+      const rows: { domain: string; readAt: number; snapshot: Buffer }[] = await this.#sql.all(sql`
+        select domain, read_at as "readAt", snapshot from ${knownZones} join ${name('zones')} on digest = zone
+          where domain > ${last} order by domain limit 50`)
       for (const { domain, readAt, snapshot } of rows)
         if (isWanted(domain)) yield { zone: decodeZone(snapshot, domain), readAt }
       last = rows.at(-1)?.domain

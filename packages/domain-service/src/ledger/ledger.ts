@@ -113,9 +113,8 @@ export class Ledger extends ChangeHistory {
 
   /** A batch may take this change now, if it is still queued. */
   async endPause(id: number): Promise<void> {
-    await this.#unsynced.run(
-      sql`update ${changes} set not_before = 0 where id = ${id} and status = 'queued' and not_before > ${now}`,
-    )
+    await this.#unsynced.run(sql`
+      update ${changes} set not_before = 0 where id = ${id} and status = 'queued' and not_before > ${now}`)
   }
 
   /**
@@ -220,9 +219,8 @@ export class Ledger extends ChangeHistory {
 
   /** The request of a proposed change. @throws 409 `change_closed` */
   async findProposal(id: number): Promise<ChangeRequest> {
-    const row = await this.sql.get<{ request: string }>(
-      sql`select request from ${changes} where id = ${id} and status = 'proposed'`,
-    )
+    const row = await this.sql.get<{ request: string }>(sql`
+      select request from ${changes} where id = ${id} and status = 'proposed'`)
     if (!row) throw changeClosed(id, (await readChange(this.sql, id)).status)
     return JSON.parse(row.request) as ChangeRequest // `insertChange` wrote this text.
   }
@@ -244,9 +242,8 @@ export class Ledger extends ChangeHistory {
   async #decide(id: number, decision: Statement, effect?: ChangeEffect): Promise<StoredChange> {
     await expireProposals(this.sql)
     return this.sql.transaction(async (transaction) => {
-      const updated = await transaction.run(
-        sql`update ${changes} set ${decision} where id = ${id} and status = 'proposed'`,
-      )
+      const updated = await transaction.run(sql`
+        update ${changes} set ${decision} where id = ${id} and status = 'proposed'`)
       if (updated > 0 && effect) await storeEffects(transaction, [{ ...effect, id }])
       const change = await readChange(transaction, id)
       if (updated === 0) throw changeClosed(id, change.status)

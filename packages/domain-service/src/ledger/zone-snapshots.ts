@@ -20,10 +20,9 @@ export async function putZones(transaction: SqlTransaction, added: Iterable<Zone
     wanted.set(zoneDigest(zone), zone)
   }
   if (wanted.size === 0) return
-  const known = await transaction.all<{ digest: string }>(
-    sql`select digest from ${zones} where digest in (${list([...wanted.keys()])})
-      and used_at > ${now} - ${unusedMs / 2}`,
-  )
+  const known = await transaction.all<{ digest: string }>(sql`
+    select digest from ${zones} where digest in (${list([...wanted.keys()])})
+      and used_at > ${now} - ${unusedMs / 2}`)
   for (const { digest } of known) wanted.delete(digest)
   // Sorted, so that transactions that put the same zones cannot deadlock.
   const missing = [...wanted].sort(([a], [b]) => (a < b ? -1 : 1))

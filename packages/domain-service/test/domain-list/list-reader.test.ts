@@ -12,10 +12,12 @@ test.each([
   ['complete on two pages', [pageSize, 1], 101, false],
   ['half of what it says', [1], 2, true],
   ['short on its first page', [pageSize - 1, 1], 101, true],
-])('a list that is %s', async (_name, pages, total, lacksSome) => {
-  const entries = (count: number) => Array.from({ length: count }, (_, at) => ({ name: `d${at}.com` }))
+  ['the same page again and again', [pageSize, pageSize, pageSize], 1_000_000, true, [pageSize, pageSize]],
+])('a list that is %s', async (_name, pages, total, lacksSome, read = pages) => {
+  const entries = (page: number, count = 0) =>
+    Array.from({ length: count }, (_, at) => ({ name: `d${read === pages ? page : 1}-${at}.com` }))
   const registrar = {
-    listDomains: async ({ page }: { page: number }) => ({ domains: entries(pages[page - 1] ?? 0), total }),
+    listDomains: async ({ page }: { page: number }) => ({ domains: entries(page, pages[page - 1]), total }),
     quota: { waitMs: () => 0 },
   } as unknown as RegistrarClient // What a reader uses of it.
   const options = {
@@ -28,7 +30,7 @@ test.each([
 
   const pass = await new ListReader(options, { complete: undefined, partial: undefined }).read({ isAwaited: true })
 
-  expect(pass.pages.map(({ length }) => length)).toEqual(pages)
+  expect(pass.pages.map(({ length }) => length)).toEqual(read)
   // Then nothing is told of domains that it lacks, and it is read again soon.
   expect(pass.hasChanged).toBe(lacksSome)
 })

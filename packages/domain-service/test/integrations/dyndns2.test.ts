@@ -58,6 +58,15 @@ test('two addresses set A and AAAA, and a family that is not sent stays', async 
   expect(service.live().sort()).toEqual(['home A 192.0.2.9 120 10', 'home AAAA 2001:DB8::2 300 10'])
 })
 
+test('an IPv4 address that is written as an IPv6 one is an A record', async () => {
+  await using service = await start({ domains })
+
+  const answer = await update(service, 'hostname=home.example.com&myip=::ffff:192.0.2.9')
+
+  expect(answer.text).toBe('good 192.0.2.9')
+  expect(service.live()).toContain('home A 192.0.2.9 120 10')
+})
+
 test('without myip the address of the client is set', async () => {
   await using service = await start({ domains })
 
