@@ -13,6 +13,7 @@ import {
   type ReserveOptions,
   rank,
   SlotCounts,
+  turnKey,
 } from './call-windows.ts'
 
 interface Options {
@@ -43,7 +44,7 @@ export class CallQuota {
   #waiting: Reservation[] = []
   /** Virtual time of the fair queue: the latest turn granted. */
   #turn = 0
-  /** The next turn of each caller, unless the virtual time has reached it. */
+  /** The next turn of each caller by priority, unless the virtual time has reached it. */
   readonly #turns = new Map<string, number>()
   readonly #held = new Set<Reservation>()
   windows: CallWindows
@@ -105,14 +106,19 @@ export class CallQuota {
     calls: number,
     { priority = 'write', maxWaitMs, callers = [] }: ReserveOptions = {},
   ): Promise<Reservation> {
-    const kept = [...this.#held, ...this.#waiting].find(
-      (each) => each.absentUntil && each.priority === priority && callers.some((by) => each.callers.includes(by)),
-    )
+    const [kept] = this.#absent(priority, callers)
+    for (const each of this.#absent(priority, kept?.callers.slice(0, 1))) each.cameBackAt = this.now()
     if (kept && this.#held.has(kept)) return Object.assign(kept, { absentUntil: undefined })
     const slots = Math.min(calls, this.windows.most(priority))
     const reservation = this.#enter(kept ?? { priority, slots, callers, turn: 0 }, maxWaitMs)
     await reservation.client.promise
     return reservation
+  }
+
+  #absent(priority: Priority, callers: readonly string[] = []): Reservation[] {
+    return [...this.#held, ...this.#waiting].filter(
+      (each) => each.absentUntil && each.priority === priority && callers.some((by) => each.callers.includes(by)),
+    )
   }
 
   #enter(
@@ -124,9 +130,9 @@ export class CallQuota {
     const deadline = this.now() + maxWaitMs
     const call = Object.assign(wanted, { client, deadline, absentUntil: undefined })
     if (isNew) {
-      const [caller] = call.callers
-      call.turn = Math.max(this.#turn, caller === undefined ? 0 : (this.#turns.get(caller) ?? 0))
-      if (caller !== undefined) this.#turns.set(caller, call.turn + 1)
+      const key = turnKey(call)
+      call.turn = Math.max(this.#turn, this.#turns.get(key) ?? 0)
+      if (call.callers.length > 0) this.#turns.set(key, call.turn + 1)
       this.#waiting.push(call)
       this.#waiting.sort((one, other) => rank(one) - rank(other) || one.turn - other.turn)
     }
@@ -220,8 +226,11 @@ export class CallQuota {
       if ((call.absentUntil ?? Infinity) <= now) continue
       // Those of a higher priority that wait in other processes go first.
       for (; others[0] && rank(others[0]) < rank(call); others.shift()) ahead.add(others[0])
+      // Readers wait for their share, or for the whole window: what is left of that serves asynchronous batches.
+      if (call.priority === 'queued') ahead.delete('read')
+      const isNext = waiting.length === 0 || (call.priority === 'queued' && waiting.at(-1)?.priority === 'read')
       const freeAt = Math.max(blockedUntil, this.windows.earliest(call, now, { ahead }))
-      if (waiting.length === 0 && freeAt <= now) {
+      if (isNext && freeAt <= now) {
         this.#grant(call)
         granted.push(call)
         continue
@@ -237,8 +246,7 @@ export class CallQuota {
         if (call.callers.length === 0) continue
         call.absentUntil = now + retryAfter * 1000 + graceMs
       }
-      if (waiting.length === 0) wakeAt = freeAt
-      wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline)
+      wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline, isNext ? freeAt : Infinity)
       waiting.push(call)
       ahead.add(call)
     }
@@ -279,7 +287,14 @@ export class CallQuota {
     this.#blockedUntil = blockedUntil
     for (const { priority, at } of calls) this.windows.count(priority, at)
     this.#lastId = calls.at(-1)?.id ?? this.#lastId
-    for (const each of this.#held) if ((each.absentUntil ?? Infinity) <= now) this.release(each)
+    for (const each of this.#held) {
+      if ((each.absentUntil ?? Infinity) > now) continue
+      this.release(each)
+      if ((each.cameBackAt ?? 0) > now - 60_000) continue
+      // The caller is gone: its further places must not keep slots from others, one window after another.
+      for (const place of this.#absent(each.priority, each.callers.slice(0, 1))) place.absentUntil = now
+      this.#turns.delete(turnKey(each))
+    }
     this.windows.held = SlotCounts.sum([...holds, ...this.#held])
   }
 }

@@ -61,6 +61,8 @@ export interface Reservation extends Slots {
   turn: number
   deadline: number
   absentUntil?: number | undefined
+  /** When its first caller last took over one of its places. */
+  cameBackAt?: number
   client: PromiseWithResolvers<void>
 }
 
@@ -76,6 +78,8 @@ export interface ReserveOptions {
 
 /** The order of priorities; a call whose slot is already held goes first. */
 export const rank = ({ slots, priority }: Slots) => (slots === 0 ? -1 : priorities.indexOf(priority))
+
+export const turnKey = ({ priority, callers }: Pick<Reservation, 'priority' | 'callers'>) => `${priority} ${callers[0]}`
 
 /** How long calls wait for slots; by default ten seconds. */
 export const maxWaits: Partial<Record<Priority, number>> = {

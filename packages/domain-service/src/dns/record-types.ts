@@ -240,6 +240,4 @@ const types = new Map<string, RecordType>([
 export const recordTypes: readonly string[] = [...types.keys()]
 
 /** The type of that name in upper case. Any other (SRV made in the panel) can be read, not written. */
-export const recordTypeOf = (name: string): RecordType => types.get(name) ?? unknownType
-
-const unknownType: RecordType = { ...plain, validate: () => undefined }
+export const recordTypeOf = (name: string): RecordType => types.get(name) ?? { ...plain, validate: () => undefined }

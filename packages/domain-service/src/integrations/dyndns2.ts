@@ -41,9 +41,7 @@ function readUpdate({ query, ip }: FastifyRequest): Update | string {
 }
 
 const listOf = (value: unknown) =>
-  [value ?? '']
-    .flat()
-    .join(',')
+  String(value ?? '')
     .split(',')
     .map((each) => each.trim())
     .filter((each) => each !== '')

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { EnsureEdit } from '../dns/edits/zone-edit.ts'
 import type { RecordInput } from '../dns/record.ts'
-import { recordTypeOf, recordTypes } from '../dns/record-types.ts'
+import { recordTypeOf } from '../dns/record-types.ts'
 import { type Rrset, readValue, toRrsets } from '../dns/zone.ts'
 import { locateHostName } from './host-name.ts'
 import { anyCase, moveFaults, parseBody } from './json-protocol.ts'
@@ -83,7 +83,7 @@ class ExternalDnsWebhook {
       ),
     )
     const errors = ends.flatMap((end) => (end.status === 'rejected' ? [toRetryable(end.reason)] : []))
-    const worst = errors.find((error) => !isPermanent(error)) ?? errors[0]
+    const worst = errors.find((error) => !(error instanceof HttpError && error.status < 500)) ?? errors[0]
     if (worst) throw worst
   }
 
@@ -121,7 +121,7 @@ class ExternalDnsWebhook {
     const { value: zone, age } = await this.#dependencies.zones.read(domain, id)
     this.#readAt.set(domain.name, performance.now() - age)
     return toRrsets(zone)
-      .filter(({ type }) => endpointTypes.includes(type))
+      .filter(({ type }) => recordTypeOf(type).print) // Those that DNS has, too.
       .map((rrset) => toEndpoint(rrset, domain.name))
   }
 }
@@ -146,8 +146,6 @@ function noneIfUnmanaged(error: unknown): Endpoint[] {
 }
 
 const unmanagedCodes = ['dns_not_managed', 'domain_not_found', 'domain_not_editable']
-
-const isPermanent = (error: unknown) => error instanceof HttpError && error.status < 500
 
 // Failures that others can resolve may pass, such as record conflicts or a locked domain: external-dns must retry.
 function toRetryable(error: unknown): unknown {
@@ -175,9 +173,6 @@ const Optional = Endpoints.nullish().transform((endpoints) => endpoints ?? [])
 const Changes = anyCase(z.object({ create: Optional, updateOld: Optional, updateNew: Optional, delete: Optional }))
 
 type Changes = z.infer<typeof Changes>
-
-/** Types that DNS has, too. */
-const endpointTypes = recordTypes.filter((type) => recordTypeOf(type).print)
 
 const toEndpoint = (rrset: Rrset, domain: string): Endpoint => ({
   dnsName: rrset.name === '@' ? domain : `${rrset.name}.${domain}`,

@@ -18,7 +18,8 @@ export function registerHttpreqRoutes(scope: App, challenges: AcmeChallenges, pa
     const { fqdn, value } = readChallenge(request.body)
     const host = await expectHostName(fqdn, { ...parts, ...context })
     // Only a token that names the record may use another name: clients follow CNAMEs, which may lead anywhere.
-    if (!/^_acme-challenge(?:\.|$)/.test(host.name) && !context.caller.records) throw notAChallenge(fqdn)
+    if (!/^_acme-challenge(?:\.|$)/.test(host.name) && !context.caller.records)
+      throw forbidden(`${fqdn} does not begin with _acme-challenge: use a token whose records name it`)
     await challenges[action](host, value, context, { protocol: 'httpreq' }).catch(
       moveFaults((_index, field) => (field === 'name' ? '/fqdn' : '/value')),
     )
@@ -28,9 +29,6 @@ export function registerHttpreqRoutes(scope: App, challenges: AcmeChallenges, pa
   scope.post('/integrations/acme/present', options, serve('present'))
   scope.post('/integrations/acme/cleanup', options, serve('cleanUp'))
 }
-
-const notAChallenge = (fqdn: string) =>
-  forbidden(`${fqdn} does not begin with _acme-challenge: use a token whose records name it`)
 
 // What is no text counts as missing.
 const text = z.string().optional().catch(undefined)

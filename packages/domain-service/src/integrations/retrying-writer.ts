@@ -80,11 +80,11 @@ export class RetryingWriter {
   }
 
   // Not while a change is pending, which could undo it.
-  async #isDone(domain: Domain, { edit, callerId, by }: ChangeRequest): Promise<boolean> {
+  async #isDone(domain: Domain, edit: ZoneEdit): Promise<boolean> {
     const { zones } = this.#options
     try {
       const isChanging = await zones.hasPending(domain)
-      const { value: zone } = await zones.read(domain, callerId ?? by)
+      const { value: zone } = await zones.read(domain)
       return !isChanging && applyEdit(zone, edit) === zone
     } catch {
       return false // The write reports the error.
@@ -96,7 +96,7 @@ export class RetryingWriter {
     write: ChangeRequest,
     { unlessDone, until }: { unlessDone: boolean; until: number },
   ): Promise<ChangeSummary | undefined> {
-    if (unlessDone && (await this.#isDone(domain, write))) return nothing
+    if (unlessDone && (await this.#isDone(domain, write.edit))) return nothing
     const { queue } = this.#options.zones
     const queued = await this.#findQueued(write)
     if (queued !== undefined) {

@@ -69,7 +69,8 @@ export class RegistrarCaller {
         const isLate = clock.now() - startedAt >= 2 * timeoutMs
         if (!mayHelp || tries === maxTries || isLate) throw error
         log.warn({ command: name, code: error.code }, 'retrying read')
-        await delay(clock, backoffMs(tries))
+        // Jitter avoids synchronized retries.
+        await delay(clock, 50 * 2 ** tries * (0.5 + Math.random() / 2))
       }
     }
   }
@@ -126,9 +127,6 @@ const remedyOf = ({ clientIp, apiUser }: Account) =>
   `registrar refused the credentials: whitelist the address ${clientIp} in its panel for ${apiUser}, enable API access, check REGISTRAR_API_USER and REGISTRAR_API_KEY`
 
 export const isNotFound = (error: unknown) => error instanceof HttpError && error.code === 'domain_not_found'
-
-// Jitter avoids synchronized retries.
-const backoffMs = (tries: number) => 50 * 2 ** tries * (0.5 + Math.random() / 2)
 
 const breakerThreshold = 5
 const breakerPauseMs = 5_000

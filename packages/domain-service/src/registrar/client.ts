@@ -217,7 +217,9 @@ export class ResponseCache<Value> {
     try {
       return { value: await this.#load(key, version, load), age: 0, stale: false }
     } catch (error) {
-      if (!entry || age > maxStaleMs || fresh || !isTransient(error)) throw error
+      // Such a failure may pass by itself: an older value serves better than none.
+      const isTransient = error instanceof HttpError && error.status >= 500 && error.code.startsWith('registrar_')
+      if (!entry || age > maxStaleMs || fresh || !isTransient) throw error
       this.counts.stale++
       return { value: entry.value, age, stale: true }
     }
@@ -249,7 +251,3 @@ export class ResponseCache<Value> {
     }
   }
 }
-
-// Such a failure may pass by itself: an older value serves better than none.
-const isTransient = (error: unknown) =>
-  error instanceof HttpError && error.status >= 500 && error.code.startsWith('registrar_')

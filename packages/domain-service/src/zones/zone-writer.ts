@@ -53,15 +53,15 @@ export class ZoneWriter {
     await this.queue.start()
   }
 
-  /** A zone at most `cacheTtlMs` old, or read now where `fresh`. `by`: the id of the caller. */
-  read(domain: Domain, by: string, fresh = false): Promise<Cached<Zone>> {
+  /** A zone at most `cacheTtlMs` old, or read now where `fresh`. `by`: the caller, if it comes back when told. */
+  read(domain: Domain, by?: string, fresh = false): Promise<Cached<Zone>> {
     return this.#cache.read(domain.name, () => this.#load(domain, by), fresh)
   }
 
   /** The zone, or the one that the ledger knows where no call is left for a read: for clients that do not retry. */
-  async readOrKnown(domain: Domain, by: string): Promise<Zone> {
+  async readOrKnown(domain: Domain): Promise<Zone> {
     try {
-      return (await this.read(domain, by)).value
+      return (await this.read(domain)).value
     } catch (error) {
       const isBusy = error instanceof HttpError && error.code === 'registrar_busy'
       const known = isBusy && (await this.#options.ledger.knownZones.find(domain.name))
@@ -71,9 +71,9 @@ export class ZoneWriter {
   }
 
   // Waits for the comparison: a client that reads the history next finds the changes that this read has shown.
-  async #load(domain: Domain, by: string): Promise<Zone> {
+  async #load(domain: Domain, by?: string): Promise<Zone> {
     // Readers of one zone share its load, and so the place of that in the queue.
-    const zone = await this.#options.registrar.zone(domain, { priority: 'read', callers: [by, domain.name] })
+    const zone = await this.#options.registrar.zone(domain, { priority: 'read', callers: by ? [by, domain.name] : [] })
     await this.#comparing
     return zone
   }

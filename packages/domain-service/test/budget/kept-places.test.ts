@@ -160,3 +160,52 @@ test('a read that was refused to several readers is the place of each', async ()
 
   expect(await again).toBeUndefined()
 })
+
+test('a reader who does not come back keeps no slots with its further places, those who come back keep theirs', async () => {
+  const { clock, quota } = await openQuota()
+  const read = (reader: string) => refusalOf(quota.take({ priority: 'read', callers: [reader] }))
+  const refusals = await Promise.all(Array.from({ length: 40 }, (_, at) => read(at % 2 ? 'gone' : 'loyal')))
+  const told = refusals.filter((retryAfter, at) => retryAfter && at % 2 === 0)
+  const again: (number | undefined)[] = []
+
+  for (let second = 1; second <= 185; second++) {
+    await clock.advance(1_000)
+    // One of them finds its zone in the cache, and leaves its place.
+    for (const retryAfter of told.slice(1))
+      if (retryAfter === second) void read('loyal').then((refusal) => again.push(refusal))
+    await turn()
+    // Ten of `loyal` are left; six of them hold the slots that were not used.
+    if (second === 75) expect(quota.waiting).toBe(4)
+  }
+
+  expect(again).toEqual(Array.from(told.slice(1), () => undefined))
+})
+
+test('readers who wait, or were told to come back, never stop asynchronous batches', async () => {
+  const { clock, quota } = await openQuota()
+  const readers = Array.from({ length: 40 }, (_, at) => quota.take({ priority: 'read', callers: [`reader ${at}`] }))
+  await Promise.allSettled(readers)
+
+  const batch = quota.reserve(3, { priority: 'queued' })
+  batch.catch(() => undefined) // Where it still waits at the end.
+  await clock.advance(1_000)
+
+  expect(quota.windows.state(quota.now())[0]?.left).toBe(7)
+})
+
+test('the reads of a caller do not put its writes behind those of others', async () => {
+  const { clock, quota } = await openQuota()
+  const reads = Array.from({ length: 100 }, () => quota.take({ priority: 'read', callers: ['own'] }))
+  await Promise.allSettled(reads)
+  const hog = startHog(quota, clock, 30)
+  for (let second = 0; second < 5; second++) await hog.passSecond()
+
+  const retryAfter = (await refusalOf(write(quota, 'own'))) ?? 0
+  expect(retryAfter).toBeLessThanOrEqual(60)
+  for (let second = 0; second < retryAfter; second++) await hog.passSecond()
+  const again = refusalOf(write(quota, 'own'))
+  await hog.passSecond()
+
+  expect(await again).toBeUndefined()
+  await hog.end()
+})

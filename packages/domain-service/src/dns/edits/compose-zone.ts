@@ -117,14 +117,13 @@ export function composeZone(zone: Zone, candidates: Candidate[], emailType?: str
 
   const message = emailType === undefined ? undefined : validateEmailType(emailType, { before: zone, rows })
   if (message) faults.push({ path: '/email_type', message })
-  if (faults.length > 0) throw validationFailed(distinct(faults))
+  // Each fault once: every value of an RRset has the same name and TTL.
+  const distinct = new Map(faults.map((fault) => [JSON.stringify(fault), fault]))
+  if (faults.length > 0) throw validationFailed([...distinct.values()])
   if (error) throw error
   if (rows.length > maxRecords && rows.length > zone.rows.length) throw tooManyRecords()
   return { ...zone, rows, emailType: emailType ?? keepEmailType({ before: zone, rows }) }
 }
-
-// Each fault once: every value of an RRset has the same name and TTL.
-const distinct = (faults: Fault[]) => [...new Map(faults.map((fault) => [JSON.stringify(fault), fault])).values()]
 
 /**
  * Finds new rows, beside the `live` ones, that are faulty or cannot be in one zone with another row.

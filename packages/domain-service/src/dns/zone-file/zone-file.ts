@@ -194,11 +194,9 @@ function printRecord(record: HostRecord, domain: string): string | undefined {
   if (rdata === undefined) return undefined
   if (faultsOf(record, domain).some(([field]) => field !== 'ttl')) return undefined
   const line = `${record.name}\t${record.ttl}\tIN\t${record.type}\t${rdata}`
-  return isFaithful(line, record, domain) ? line : undefined
+  const { id: _, ...faithful } = record
+  return isDeepStrictEqual(readZoneFile(line, domain).file.records, [faithful]) ? line : undefined
 }
-
-const isFaithful = (line: string, { id: _, ...record }: HostRecord, domain: string) =>
-  isDeepStrictEqual(readZoneFile(line, domain).file.records, [record])
 
 // What DNS cannot express, as comments that only this service reads:
 //   ; domain-service email-type FWD

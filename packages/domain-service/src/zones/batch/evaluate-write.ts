@@ -96,8 +96,10 @@ export async function takeSuperseded(
   if (!writes.slice(0, -1).some(({ isAsync }) => isAsync)) return writes
   let kept = writes
   let { evaluated, zone: last } = await evaluateWrites(kept, zone)
-  const candidates = evaluated.filter(({ write }) => write.isAsync).reverse()
-  for (const { write } of candidates.filter((each) => isUndone(each, last)).slice(0, maxExamined)) {
+  // Whether the final zone has none of the records that the write added.
+  const isUndone = ({ write, added }: EvaluatedWrite) =>
+    write.isAsync && added.length > 0 && isDisjoint(added, last.rows)
+  for (const { write } of evaluated.filter(isUndone).reverse().slice(0, maxExamined)) {
     const others = kept.filter((each) => each !== write)
     const without = await evaluateWrites(others, zone)
     const outcomes = evaluated.filter((each) => each.write !== write)
@@ -112,9 +114,6 @@ export async function takeSuperseded(
   }
   return kept
 }
-
-// Whether the final zone has none of the records that the write added.
-const isUndone = ({ added }: EvaluatedWrite, last: Zone) => added.length > 0 && isDisjoint(added, last.rows)
 
 /** The later writes that removed what this one added. */
 function findUndoing(write: QueuedChange, evaluated: EvaluatedWrite[]): QueuedChange[] {
