@@ -154,15 +154,16 @@ const shortcuts = {
   '?': 'Show these keys',
 }
 
-/** The keys that work everywhere. @param {{ areOn: boolean }} characterKeys */
-export function openShortcuts(characterKeys) {
+/** The keys that work everywhere. */
+export function openShortcuts() {
   const rows = Object.entries(shortcuts).map(
     ([key, meaning]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${meaning}</dd></div>`,
   )
+  // Speech input needs them off (WCAG 2.1.4).
   const turn = (/** @type {boolean} */ isOn) => {
-    characterKeys.areOn = isOn
+    localStorage.characterKeys = isOn ? 'on' : 'off'
   }
   const draw = () => html`<div class="dialog-body"><dl class="keys">${rows}</dl>
-    ${checkbox('Keys of one character work', characterKeys.areOn, turn, 'In this browser')}</div>`
+    ${checkbox('Keys of one character work', localStorage.characterKeys !== 'off', turn, 'In this browser')}</div>`
   return openDialog({ title: 'Keyboard', className: 'small', draw })
 }

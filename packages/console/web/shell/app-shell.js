@@ -140,7 +140,7 @@ async function importModule(module) {
 
 const dialogs = () => importModule('login/account-dialogs')
 const openAccount = () => attempt(async () => void (await dialogs()).openAccount())
-const openShortcuts = () => attempt(async () => void (await dialogs()).openShortcuts(characterKeys))
+const openShortcuts = () => attempt(async () => void (await dialogs()).openShortcuts())
 
 // Without the dialog the requests fail that wait for a login.
 const renew = () =>
@@ -181,16 +181,6 @@ function whoIsLoggedIn() {
   return [...new Set(names)].join(', ')
 }
 
-/** Who speaks to the computer turns keys of one character off (WCAG 2.1.4). */
-const characterKeys = {
-  get areOn() {
-    return localStorage.getItem('character keys') !== 'off'
-  },
-  set areOn(areOn) {
-    localStorage.setItem('character keys', areOn ? 'on' : 'off')
-  },
-}
-
 /** Keys that work everywhere, but not while somebody types or a dialog is open. @param {KeyboardEvent} event */
 function pressKey(event) {
   const target = /** @type {HTMLElement} */ (event.target)
@@ -198,7 +188,8 @@ function pressKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
   const isDown = event.key === 'ArrowDown' && target.matches?.('[type=search]')
   if (!isDown && target.matches?.('input:not([type=checkbox]), select, textarea')) return
-  if (document.querySelector('dialog[open]') || (event.key.length === 1 && !characterKeys.areOn)) return
+  if (document.querySelector('dialog[open]')) return
+  if (event.key.length === 1 && localStorage.characterKeys === 'off') return
   if (act(event.key)) event.preventDefault()
 }
 
