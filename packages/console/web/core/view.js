@@ -226,7 +226,7 @@ export class Resource {
       if (running !== this.#running || this.#view.signal.aborted) return
       this.error = error
       const { status, code } = explain(error)
-      // Nothing can be done with what is gone, and what this address refuses is another one's.
+      // The value is gone, or it is that of the address before.
       if (status === 404 || (status === 400 && code)) this.value = undefined
     }
     this.isLoading = false

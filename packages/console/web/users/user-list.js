@@ -104,7 +104,7 @@ function openUserDialog(service, user) {
   let invite = ''
   // Who has no limit yet has none to give up.
   const none = user ? null : undefined
-  /** Names may hold commas: a list that is not edited is sent as it was. */
+  // A name may have a comma, so a list that was not edited is sent as it came.
   const listOf = (/** @type {string} */ text, /** @type {string[] | null | undefined} */ given, split = splitList) =>
     given && text === given.join(', ') ? given : text ? split(text) : none
   return confirmDialog({
