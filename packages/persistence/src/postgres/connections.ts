@@ -49,12 +49,13 @@ export async function clientConfig({ url, timeoutMs, name }: ConnectionSettings)
 }
 
 /**
- * Server-side time limit (`statement_timeout`), so that PostgreSQL ends abandoned statements. Empty behind a pooler that
- * rejects the setting: there only transactions have the limit.
+ * Server-side time limit (`statement_timeout`), so that PostgreSQL ends abandoned statements, and the isolation that
+ * statements expect. Empty behind a pooler that rejects the settings: there only transactions have both.
  */
-export async function serverLimits(config: ClientConfig): Promise<Pick<ClientConfig, 'statement_timeout'>> {
+export async function serverLimits(config: ClientConfig): Promise<Pick<ClientConfig, 'statement_timeout' | 'options'>> {
   const { default: pg } = await import('pg')
-  const limits = { statement_timeout: config.query_timeout ?? 0 }
+  const options = '-c default_transaction_isolation=read\\ committed'
+  const limits = { statement_timeout: config.query_timeout ?? 0, options }
   const client = new pg.Client({ ...config, ...limits })
   client.on('error', () => undefined) // It rejects connect(), too.
   try {

@@ -43,7 +43,7 @@ async function migrateOnce(options: PostgresOptions, limitMs: number) {
   try {
     await client.connect()
     const connection = connectionOf(client, schema)
-    await client.query(limited(limitMs, 'begin; set local statement_timeout = 0'))
+    await client.query(limited(limitMs, 'begin isolation level read committed; set local statement_timeout = 0'))
     await migrate(connection, options)
     await client.query('commit')
   } finally {
@@ -106,18 +106,14 @@ async function createSchema(connection: Connection, schema: string) {
   if (!found) await connection.query(`create schema ${schema}`)
   await connection.run(sql`create table ${migrations} (part text primary key, applied integer not null);
     create function ${name('now_ms')}() returns bigint language sql volatile
-      as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$`)
-  await connection.run(ownTables)
+      as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$;
+    create table if not exists ${name('commits')} (
+      id uuid primary key,
+      committed_at timestamptz not null default now(),
+      is_fence boolean not null default false
+    );
+    create table ${restores} (backup text primary key)`)
 }
 
 /** Table with a row while a restore is incomplete. */
 export const restores = name('restore')
-
-// Tables of this package in the schema of a service: commits, and an incomplete restore.
-const ownTables = sql`
-  create table if not exists ${name('commits')} (
-    id uuid primary key,
-    committed_at timestamptz not null default now(),
-    is_fence boolean not null default false
-  );
-  create table ${restores} (backup text primary key)`

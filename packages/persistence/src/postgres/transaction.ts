@@ -28,7 +28,7 @@ export function runTransaction<T>(
   const { schema, limitMs } = options
   const id = randomUUID()
   return attempt(options, run, {
-    begin: `begin; set local statement_timeout = ${limitMs}; set local idle_in_transaction_session_timeout = ${limitMs}`,
+    begin: `begin isolation level read committed; set local statement_timeout = ${limitMs}; set local idle_in_transaction_session_timeout = ${limitMs}`,
     commit: commitStatement(schema, id),
     lookUp: (cause) => lookUp(options, id, cause),
   })

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import { runOnServer, type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { DatabaseUnavailableError, Postgres, type PostgresOptions } from '../../src/index.ts'
 
 const migrations = {
@@ -59,6 +59,19 @@ describe('a PostgreSQL database', async () => {
       await tx.query('insert into sample.items values (3)')
     })
     await expect(twice).rejects.toMatchObject({ code: '23505' })
+  })
+
+  it('reads what is committed, whatever isolation the database has by default', async () => {
+    await using strict = await testDatabase()
+    const { directUrl: url } = strict // PgBouncer refuses the setting.
+    const change = 'alter database %I set default_transaction_isolation = serializable'
+    await runOnServer(url, `do $$ begin execute format('${change}', current_database()); end $$`)
+    await using postgres = await open(strict, { url })
+
+    const show = 'show transaction_isolation'
+    const shown = [await postgres.query(show), await postgres.transaction((transaction) => transaction.query(show))]
+
+    expect(shown).toEqual(Array(2).fill([{ transaction_isolation: 'read committed' }]))
   })
 
   it('ends a statement on the server after the time limit', async () => {
