@@ -1,5 +1,5 @@
-import { HttpError } from '@domains-and-files/http'
-import { BackgroundTask, DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
+import { databaseProblem, HttpError } from '@domains-and-files/http'
+import { BackgroundTask, name, now, OutcomeUnknownError, type Sql, sql } from '@domains-and-files/persistence'
 import type { CatalogWrites } from './changes/change-groups.ts'
 import type { HistoryRules, Removed } from './changes/group.ts'
 
@@ -75,12 +75,13 @@ export class BackgroundChanges {
       const outcome = await writes.continue({ id }).catch(async (error) => {
         const isRefused = error instanceof HttpError && error.status < 500
         if (isRefused) await writes.abandon({ id })
-        throw error
+        throw databaseProblem(error)?.code === 'unavailable' ? new OutcomeUnknownError(error) : error
       })
+      if (!outcome) throw new OutcomeUnknownError('another process has ended the change')
       sum.files += outcome.files
       sum.bytesFreed += outcome.bytesFreed
       if (outcome.isLast) return sum
-      if (this.#isClosing) throw new DatabaseUnavailableError('the service stops')
+      if (this.#isClosing) throw new OutcomeUnknownError('the service stops')
     }
   }
 }

@@ -104,14 +104,14 @@ export async function begin(
   return id
 }
 
-/** Carries out the next slice of a change that was begun. */
-export async function continueChange(group: Group, { id }: { id: number }): Promise<Removed & { isLast: boolean }> {
+/** Carries out the next slice of a change that was begun; undefined: another process has ended it. */
+export async function continueChange(group: Group, { id }: { id: number }) {
   const { transaction, nowMs, rules } = group
   const limit = rules.sliceFiles
   const change = await transaction.get<Pick<DirectoryChange, 'from' | 'to'> & { overwrite: number; cause: string }>(
     sql`select directory "from", target "to", overwrite, cause from ${name('unfinished_changes')} where id = ${id}`,
   )
-  if (!change) return { files: 0, bytesFreed: 0, isLast: true }
+  if (!change) return undefined
   const rows = await loadBelow(transaction, change.from, { limit, before: id })
   const isLast = rows.length < limit
   await transaction.run(sql`update ${name('unfinished_changes')} set touched_at = ${nowMs} where id = ${id}`)

@@ -1,4 +1,4 @@
-import { name, sql } from '@domains-and-files/persistence'
+import { name, OutcomeUnknownError, sql } from '@domains-and-files/persistence'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Catalog } from '../../../src/catalog/catalog.ts'
 import { findMiscounts } from '../../../src/catalog/find-miscounts.ts'
@@ -123,6 +123,15 @@ describe.each(databases)('%s', (database) => {
     expect(await catalog.removeBelow('d')).toMatchObject({ files: 2 })
   })
 
+  test('the outcome of a deletion that another process has ended is unknown', async () => {
+    const catalog = await open(...numbered(50, 'd'))
+    const ended = afterNextCommit(catalog, () => catalog.writes.abandon({ id: 2 }))
+
+    await expect(catalog.removeBelow('d')).rejects.toThrow(OutcomeUnknownError)
+    await ended
+    expect(await pathsIn(catalog)).toEqual(numbered(50, 'd').slice(8))
+  })
+
   test('files move up to places that others of the same directory leave', async () => {
     const catalog = await open(...numbered(30, 'a/b'), ...numbered(30, 'a/b/b'), 'a/b/c/a')
 
@@ -213,6 +222,8 @@ describe.each(databases)('%s', (database) => {
   })
 })
 
+const unknown = 'whether the transaction was committed is unknown'
+
 /** Closes the catalog in the middle of a change. */
 async function stopAmid(catalog: Catalog, change: () => Promise<unknown>) {
   const closed = afterNextCommit(catalog, () => catalog.close())
@@ -237,7 +248,7 @@ test.each([
   second.background.start(second.isExclusive)
   onTestFinished(() => second.close())
 
-  expect(outcome).toBe('the database is not available')
+  expect(outcome).toBe(unknown)
   await expect.poll(() => pathsIn(second)).toEqual(expected)
   expect(await findMiscounts(second.database)).toEqual([])
 })
@@ -256,4 +267,14 @@ test('a deletion that a replica left is finished by the next that starts, and by
 
   expect(before).toEqual(numbered(50, 'd').slice(8))
   await expect.poll(() => pathsIn(late.catalog)).toEqual([])
+})
+
+test('a deletion whose database fails after a slice may be completed, and says so', async () => {
+  const { url } = await newDatabase()
+  const { catalog, postgres } = await openReplica(url, { limits })
+  await putPaths(catalog, numbered(50, 'd'))
+  const closed = afterNextCommit(catalog, () => postgres.close())
+
+  await expect(catalog.removeBelow('d')).rejects.toThrow(unknown)
+  await closed
 })
