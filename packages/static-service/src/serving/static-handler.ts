@@ -148,9 +148,13 @@ export class StaticHandler implements RawRoute {
   async #admit(selected: Selected, link: LinkedFile): Promise<RawResponse> {
     const { selection } = selected
     const isFromStart = !Array.isArray(selection) || selection.some(({ start }) => start === 0)
-    await link.admit(isFromStart)
-    // A retry must not count the download again.
-    return this.#sendContent({ ...selected, link: { ...link, admit: async () => undefined } })
+    // Counted once, and not if the content cannot be read.
+    const reply = await this.#sendContent({ ...selected, link: { ...link, admit: async () => undefined } })
+    await link.admit(isFromStart).catch(async (error) => {
+      if (typeof reply.body === 'object' && 'next' in reply.body) await reply.body.return?.()
+      throw error
+    })
+    return reply
   }
 
   #sendContent(selected: Selected): Reply {

@@ -229,24 +229,22 @@ function isTransient(error: unknown): boolean {
   const status = statusOf(error)
   if (status === undefined) return !(error instanceof HttpError) && !isOver(error)
   if (status === 507) return false
-  return status >= 500 || [403, 408, 429].includes(status) || (isNamed(error) && retryable.test(error.name))
+  return status >= 500 || [403, 408, 429].includes(status) || (error instanceof Error && retryable.test(error.name))
 }
 
 // The error that a client gets for a failed call.
 function storageError(error: unknown): unknown {
   if (error instanceof HttpError) return error
-  if (isNamed(error) && error.name === 'NoSuchUpload') return new BytesLost(error)
-  const isFull = statusOf(error) === 507 || (isNamed(error) && error.name === 'QuotaExceeded')
+  if (error instanceof Error && error.name === 'NoSuchUpload') return new BytesLost(error)
+  const isFull = statusOf(error) === 507 || (error instanceof Error && error.name === 'QuotaExceeded')
   return isFull ? insufficientStorage(error) : contentsUnavailable(error)
 }
 
 const retryable = /^(?:RequestTimeout|SlowDown|BadDigest|XAmzContentSHA256Mismatch|OperationAborted)$/
 
-const isNamed = (error: unknown): error is Error => error instanceof Error
-
 // The SDK names lost connections TimeoutError, too.
 function isOver(error: unknown) {
-  if (!isNamed(error)) return false
+  if (!(error instanceof Error)) return false
   const isLost = 'code' in error && /^(?:ECONNRESET|EPIPE)$/.test(String(error.code))
   return error.name === 'AbortError' || (error.name === 'TimeoutError' && !isLost)
 }
