@@ -100,6 +100,7 @@ export type FileHistory = Answer<Files['getHistory']>
 export type PastState = FileHistory['history'][number]
 export type CategoryCount = Static['Category']
 export type DirectoryNode = Static['DirectoryNode']
+export type TreeResult = Static['TreeResult']
 export type VersionRecord = Static['ListedVersion']
 export type VersionList = Answer<Files['listVersions']>
 export type VersionDiff = Answer<Files['compareVersions']>

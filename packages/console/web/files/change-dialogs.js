@@ -191,10 +191,12 @@ async function undoOf(action) {
   const query = { by: session.loginOf('files')?.username, action, page_size: 1 }
   const list = await get('files', '/api/changes', { query }).catch(() => undefined)
   const id = list?.changes[0]?.id
-  return id === undefined
-    ? changesLink
-    : html`<button class="link-button" @click=${(/** @type {Event} */ event) => undo(id, event)}>Undo</button>`
+  return id === undefined ? changesLink : undoButton(id)
 }
+
+/** Takes back a change that a message names. @param {number} id */
+export const undoButton = (id) =>
+  html`<button class="link-button" @click=${(/** @type {Event} */ event) => undo(id, event)}>Undo</button>`
 
 const changesLink = html`<a href="#/file-changes">Changes</a>`
 

@@ -1,6 +1,8 @@
 import { get, mayEdit, send } from '../api/client.js'
 import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
+import { ownFolders } from '../files/content.js'
+import { openRestoreDialog } from '../files/restore-dialog.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { formField, select } from '../ui/form.js'
 import { formatBytes } from '../ui/format.js'
@@ -82,6 +84,7 @@ class VersionListView extends RouteView {
           ${isCurrent ? html`<span class="chip good">${icon('check')} current</span>` : nothing}
           <span class="muted">${record.created_by}, ${age(record.created_at)}</span>
           <span class="spacer"></span>
+          ${mayEdit('files') && !ownFolders() && record.files_kept ? html`<button class="button" aria-label="Roll back to ${version}" @click=${() => openRestoreDialog('', version)}>Roll back</button>` : nothing}
           <a class="button" aria-label="What changed since ${version}" href=${hrefTo(['versions'], { since: version })}>What changed since</a>
         </div>
         ${changelog ? html`<p class="changelog">${whole ?? changelog}${isCut && !whole ? '…' : nothing}</p>` : nothing}

@@ -24,4 +24,28 @@ export const versionFlows: Flows = {
     await main.getByText('site/later.txt').waitFor({ state: 'detached' })
     await main.getByText('3 bytes → 11 bytes').waitFor()
   },
+
+  'rolls back to a version after saying what that changes, and takes it back': async (tester) => {
+    const { page } = tester
+    const api = await tester.filesApi()
+    const size = async () => (await api.call('GET', '/api/files/rolled/page.txt')).size
+    await api.upload('rolled/page.txt', 'one')
+    await api.call('POST', '/api/versions/', { version: 'roll-1', changelog: '' })
+    await api.upload('rolled/page.txt', 'one and two')
+    await api.upload('rolled/later.txt', 'later')
+    await tester.goTo('/versions')
+    await tester.button('Roll back to roll-1').click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('1 made older · 1 deleted').waitFor()
+    await tester.checkAccessibility('roll back')
+    await tester.picture('version-roll-back')
+    assert.equal(await size(), 11)
+    await dialog.getByRole('button', { name: 'Restore' }).click()
+    const undo = page.locator('.toast').getByRole('button', { name: 'Undo' })
+    await undo.waitFor()
+    assert.equal(await size(), 3)
+    await undo.click()
+    await tester.text('The files are back').waitFor()
+    assert.equal(await size(), 11)
+  },
 }

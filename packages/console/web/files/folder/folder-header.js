@@ -4,6 +4,7 @@ import { searchBox } from '../../ui/form.js'
 import { attempt, empty, icon, saveBlob } from '../../ui/states.js'
 import { getBlob, hrefToPath } from '../content.js'
 import { nameOf } from '../paths.js'
+import { openRestoreDialog } from '../restore-dialog.js'
 import { openShareDialog } from '../sharing/share-dialog.js'
 import { chooseFiles } from '../upload/pick-files.js'
 
@@ -23,10 +24,11 @@ export function folderHeader(view, folder) {
         })}
         <button class="icon-button framed" aria-label="Show as pictures" aria-pressed=${isGrid} @click=${() => view.open({ view: isGrid ? '' : 'grid' })}>${icon('grid')}</button>
         ${folder ? html`<button class="icon-button framed" aria-label="Download" title="Download" @click=${() => download(folder)}>${icon('download')}</button>` : nothing}
-        ${folder && mayEdit('files') ? html`<button class="icon-button framed" aria-label="Share" title="Share" @click=${() => openShareDialog(folder)}>${icon('lock')}</button>` : nothing}
+        ${folder && mayEdit('files') ? html`<button class="icon-button framed" aria-label="Share" title="Share" @click=${() => openShareDialog(folder)}>${icon('link')}</button>` : nothing}
         ${
           mayEdit('files')
             ? html`
+              <button class="icon-button framed" aria-label="Restore to…" title="Restore to…" @click=${() => openRestoreDialog(folder)}>${icon('clock')}</button>
               <button class="button" @click=${() => chooseFiles(folder, true)}>${icon('folder')} Upload folder</button>
               <button class="button primary" data-key="n" @click=${() => chooseFiles(folder, false)}>${icon('upload')} Upload files</button>`
             : nothing
