@@ -60,6 +60,11 @@ export async function getBlob(path, options) {
   return /** @type {Blob} */ (body)
 }
 
+/** An image that cannot be shown gives way to what follows it. @param {Event} event */
+export function giveWay({ type, target }) {
+  if (target instanceof HTMLElement) target.hidden = type === 'error'
+}
+
 /**
  * Where the content of a file is served, without a token. `sha256` pins it, so that it can be cached.
  * @param {string} path

@@ -1,6 +1,7 @@
 import { get, mayEdit, send } from '../api/client.js'
 import { html, nothing, Resource } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
+import { select } from '../ui/form.js'
 import { formatCounts } from '../ui/format.js'
 import { empty, page, show } from '../ui/states.js'
 import { age, filterChips, list, pager } from '../ui/table.js'
@@ -19,13 +20,19 @@ const words = {
 /** Who changed which files, newest first. Each change can be taken back by itself. */
 class FileChangeList extends FilesView {
   #changes = new Resource(this, (signal) => {
-    const query = { ...this.values('by', 'page'), prefix: prefixOf(this), page_size: 50 }
+    const query = { ...this.values('by', 'action', 'page'), prefix: prefixOf(this), page_size: 50 }
     return get('files', '/api/changes', { query, signal })
   })
 
   template() {
     const content = show(this.#changes, (list) => this.#table(list), 8)
-    return page('File changes', [prefixChoice(this), filterChips(this, ['prefix', 'by'])], content)
+    const kinds = select(
+      'Kind of change',
+      [['', 'All kinds'], ...Object.entries(words)],
+      this.query.get('action') ?? '',
+      (action) => this.open({ action }),
+    )
+    return page('File changes', [filterChips(this, ['prefix', 'by']), prefixChoice(this), kinds], content)
   }
 
   /** @param {Api.FileChanges} list */
@@ -33,7 +40,7 @@ class FileChangeList extends FilesView {
     const hint = 'Everything that is stored, moved or deleted appears here, and can be taken back.'
     if (changes.length === 0) return empty('clock', 'No changes here', hint)
     return html`
-      ${list(changes, columns, (change) => [
+      ${list(changes, columnsOf(this), (change) => [
         `${wordOf(change)} ${change.paths[0] ?? ''}`,
         mayEdit('files') ? ['Revert', () => revert(change)] : undefined,
       ])}
@@ -44,8 +51,8 @@ class FileChangeList extends FilesView {
 /** @param {Api.FileChange} change */
 const wordOf = ({ action }) => words[action] ?? action
 
-/** @type {Record<string, (change: Api.FileChange) => unknown>} */
-const columns = {
+/** @param {FileChangeList} view @returns {Record<string, (change: Api.FileChange) => unknown>} */
+const columnsOf = (view) => ({
   What: (change) => html`
     ${wordOf(change)} ${change.version ? html`<span class="chip accent">${change.version}</span>` : nothing}
     <span class="muted">${countsOf(change)}</span>`,
@@ -58,9 +65,9 @@ const columns = {
         ${!prefix && rest > 0 ? html`and ${rest} more` : nothing}
       </span>`
   },
-  By: ({ by, token }) => `${by} ${token ?? ''}`,
+  By: ({ by, token }) => html`<a href=${view.hrefWith({ by })} title="Only changes of ${by}">${by}</a> ${token}`,
   When: ({ at }) => age(at),
-}
+})
 
 /** @param {Api.FileChange} change */
 async function revert(change) {

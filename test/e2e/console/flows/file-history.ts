@@ -76,11 +76,67 @@ export const fileHistoryFlows: Flows = {
     assert.equal(await size(), 3)
 
     await tester.goTo('/files/states/page.txt')
-    await tester.button('Restore').first().waitFor()
+    const details = page.locator('file-details')
+    await details.getByRole('button', { name: 'Restore' }).first().waitFor()
     await tester.checkAccessibility('history of a file')
     await tester.picture('file-history')
-    await tester.button('Restore').first().click()
+    await details.getByRole('button', { name: 'Restore' }).first().click()
     await tester.text('page.txt is as it was').waitFor()
     assert.equal(await size(), 11)
   },
+
+  'finds who deleted a file, and restores it': async (tester) => {
+    const { page } = tester
+    const api = await tester.filesApi()
+    await api.upload('wanted/report.txt', 'report')
+    await api.call('DELETE', '/api/files/wanted/report.txt')
+    await api.upload('wanted/other.txt', 'other')
+    tester.expectFailure(/status of 404/)
+    await tester.goTo('/file-changes?prefix=wanted/')
+    await page.getByLabel('Kind of change').selectOption('delete')
+    await tester.button('Revert Deleted wanted/report.txt').waitFor()
+    await tester.button('Revert Stored').first().waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: 'admin' }).click()
+    await tester.button('Remove the filter admin').waitFor()
+    await tester.checkAccessibility('file changes of one kind')
+    await page.getByRole('link', { name: 'wanted/report.txt' }).click()
+    await tester.text('There is no file here any more').waitFor()
+    await tester.checkAccessibility('a deleted file')
+    await tester.picture('file-deleted')
+    await page.locator('file-details').getByRole('button', { name: 'Restore' }).click()
+    await tester.text('report.txt is as it was').waitFor()
+    assert.equal((await api.call('GET', '/api/files/wanted/report.txt')).size, 6)
+  },
+
+  'restores a folder to a time after saying what that changes, and takes it back': async (tester) => {
+    const { page } = tester
+    const api = await tester.filesApi()
+    const names = async () => {
+      const { files } = await api.call('GET', '/api/files/?prefix=past/')
+      return files.map(({ name }: { name: string }) => name).join(' ')
+    }
+    await api.upload('past/kept.txt', 'kept')
+    tester.expectFailure(/status of 404/)
+    await tester.goTo('/files/past/')
+    await tester.button('Restore to…').click()
+    const dialog = page.getByRole('dialog', { name: 'Restore past/' })
+    const time = dialog.getByLabel('As it was on')
+    await time.fill('2020-01-01T10:00')
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByText('There were no files then').waitFor()
+    await time.fill(localMinute(Date.now() + 60_000))
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByText('The files are already like this').waitFor()
+    await tester.checkAccessibility('restore a folder')
+    await tester.picture('folder-restore')
+    assert.ok(await dialog.getByRole('button', { name: 'Restore' }).isDisabled())
+    await page.keyboard.press('Escape')
+    assert.equal(await names(), 'kept.txt')
+  },
+}
+
+/** The value of a field of local time. @param {number} at */
+const localMinute = (at: number) => {
+  const date = new Date(at)
+  return new Date(at - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }

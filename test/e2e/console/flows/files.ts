@@ -113,6 +113,7 @@ export const fileFlows: Flows = {
     await tester.text(/MB\/s/).waitFor()
     await tester.button('Cancel large.bin').click()
     await session.send('Network.emulateNetworkConditions', { ...slow, uploadThroughput: -1 })
+    await tester.text('0 files uploaded, 1 cancelled').waitFor()
     await tester.button('Show each upload').click()
     await tester.button('Retry large.bin').click()
     await tester.text('1 file uploaded').waitFor()

@@ -89,7 +89,7 @@ export const folderFlows: Flows = {
     await tester.button('Move').waitFor()
     await api.call('POST', '/api/files/delete', { paths: ['shared/gone.txt'] })
     await page.evaluate("dispatchEvent(new Event('focus'))")
-    await page.locator('file-details').getByText('No file at').waitFor()
+    await page.locator('file-details').getByText('There is no file here any more').waitFor()
     for (const name of ['Copy link', 'Move', 'Delete'])
       assert.equal(await page.locator('file-details').getByText(name, { exact: true }).count(), 0)
   },
@@ -212,6 +212,9 @@ export const folderFlows: Flows = {
     await tester.goTo('/files/album/')
     await tester.button('Show as pictures').click()
     await page.locator('.tile img').nth(2).waitFor()
+    await api.upload('album/another.png', 'no image')
+    await page.evaluate("dispatchEvent(new Event('focus'))")
+    await page.locator('.tile', { hasText: 'another' }).locator('svg').waitFor()
     await tester.checkAccessibility('a grid')
     await tester.picture('grid')
     await page.getByRole('link', { name: 'bay.svg' }).click()
@@ -225,6 +228,10 @@ export const folderFlows: Flows = {
     await tester.text('This is the last file of the list').waitFor()
     await tester.checkAccessibility('the details beside a grid')
     await tester.picture('grid-details')
+    await tester.goTo('/files/album/another.png')
+    await tester.text('This image cannot be shown').waitFor()
+    await tester.goTo('/files/album/bay.svg')
+    await page.locator('.preview-image').waitFor()
   },
 
   'uploads what is dropped beside the list': async (tester) => {

@@ -23,6 +23,7 @@ export const sharingFlows: Flows = {
     await page.unroute('**/api/access/shared/**', refuse)
     await page.getByLabel('Private folder').check()
     await page.getByLabel('Private folder').and(page.locator(':checked')).waitFor()
+    await tester.text('shared/photos/ is private now').waitFor()
     await page.getByLabel('Link valid for').selectOption('1')
     await page.getByLabel('Downloads').fill('2')
     await tester.button('Make a link').click()
@@ -46,7 +47,8 @@ export const sharingFlows: Flows = {
     assert.equal(await status(`${link.replace(/\/$/, '')}/one.txt`), 404)
     await page.keyboard.press('Escape')
     await tester.goTo('/files/shared/photos/one.txt')
-    await tester.text('private').waitFor()
+    await page.locator('file-details .chip', { hasText: 'private' }).waitFor()
+    assert.equal(await tester.button('Copy link').count(), 0) // It would lead nobody to it.
     await tester.checkAccessibility('a private file')
     await tester.picture('file-private')
   },

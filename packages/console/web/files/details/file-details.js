@@ -1,8 +1,9 @@
 import { get, mayEdit, send } from '../../api/client.js'
+import { explain } from '../../api/transport.js'
 import { navigate } from '../../core/router.js'
 import { html, nothing, Resource } from '../../core/view.js'
 import { formatBytes, formatNumber, formatTime } from '../../ui/format.js'
-import { attempt, copy, icon, iconButton, saveBlob, show, toast } from '../../ui/states.js'
+import { attempt, copy, icon, iconButton, notice, saveBlob, show, toast } from '../../ui/states.js'
 import { age } from '../../ui/table.js'
 import { deleteDialog, moveDialog } from '../change-dialogs.js'
 import { announceFilesChanged, contentUrl, currentPath, FilesView, getContent, hrefToPath } from '../content.js'
@@ -47,7 +48,7 @@ class FileDetails extends FilesView {
           ${iconButton('chevron', 'Next file', () => this.step(1))}
           ${iconButton('close', 'Close the file', this.#close)}
         </header>
-        ${show(this.#file, (file) => this.#details(file), 5)}
+        ${this.#states.value && explain(this.#file.error).status === 404 ? notice('There is no file here any more. Its earlier states are below.', 'warn') : show(this.#file, (file) => this.#details(file), 5)}
         <h3>History</h3>
         ${show(this.#states, ({ history }) => html`<ol class="plain-list">${history.map(this.#state)}</ol>`, 3)}
       </aside>`
@@ -63,17 +64,17 @@ class FileDetails extends FilesView {
       ? button('download', 'Download', () => save(file.path, getContent(file.path)))
       : html`<a class="button" href=${contentUrl(file.path, { download: true })} download>${icon('download')} Download</a>`
     const changes = () => [
-      button('lock', 'Share', () => openShareDialog(file.path)),
+      button('link', 'Share', () => openShareDialog(file.path)),
       button('move', 'Move', () => this.#move(file)),
       button('trash', 'Delete', () => this.#delete(file)),
     ]
     return html`
       <file-preview .file=${file}></file-preview>
       <div class="button-row">
-        ${download} ${button('link', 'Copy link', () => copy(url, 'Link'))} ${mayEdit('files') ? changes() : nothing}
+        ${download} ${isPrivate ? nothing : button('copy', 'Copy link', () => copy(url, 'Link'))} ${mayEdit('files') ? changes() : nothing}
       </div>
       <dl class="facts stacked">
-        <div><dt>Address</dt><dd><a href=${url} target="_blank" rel="noopener noreferrer">${url}</a></dd></div>
+        <div><dt>Address</dt><dd>${isPrivate ? url : html`<a href=${url} target="_blank" rel="noopener noreferrer">${url}</a>`}</dd></div>
         ${isPrivate ? html`<div><dt>Access</dt><dd><span class="chip warn">${icon('lock')} private</span></dd></div>` : nothing}
         <div><dt>Type</dt><dd>${file.content_type} <span class="chip">${file.category}</span></dd></div>
         <div><dt>Size</dt><dd>${formatBytes(file.size)}${file.size >= 1000 ? html` <span class="muted">(${formatNumber(file.size)} bytes)</span>` : nothing}</dd></div>

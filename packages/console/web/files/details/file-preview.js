@@ -1,14 +1,16 @@
 import { html, nothing, Resource, View } from '../../core/view.js'
 import { formatBytes } from '../../ui/format.js'
 import { show } from '../../ui/states.js'
-import { contentUrl, getContent } from '../content.js'
+import { contentUrl, getContent, giveWay } from '../content.js'
 
 const textBytes = 64 * 1024
 const isText = /^(?:text\/|application\/(?:json|xml|javascript|yaml|toml|x-sh|sql)\b)|[+](?:json|xml)\b/
 
 /** How each kind of file is shown, by its URL, or its text. @type {Record<string, (content: string, file: Api.FileRecord) => unknown>} */
 const previews = {
-  image: (url, { name }) => html`<img class="preview-image" src=${url} alt="Preview of ${name}" />`,
+  image: (url, { name }) => html`
+    <img class="preview-image" src=${url} alt="Preview of ${name}" @load=${giveWay} @error=${giveWay} />
+    <p class="muted preview-none">This image cannot be shown: it may be damaged.</p>`,
   audio: (url, { name }) => html`<audio controls preload="metadata" src=${url} aria-label=${name}></audio>`,
   video: (url, { name }) => html`<video controls preload="metadata" src=${url} aria-label=${name}></video>`,
   text: (text, { size }) => html`

@@ -148,7 +148,7 @@ export class FolderContents extends FilesView {
       <ul class="tiles" aria-label="Files">
         ${repeat(
           shown.flatMap((entry, at) => (entry ? [{ entry, at }] : [])),
-          ({ entry }) => entry.path,
+          ({ entry }) => ('sha256' in entry ? entry.sha256 : '') + entry.path,
           ({ entry, at }) => entryTile(entry, this.#stateOf(entry, at)),
         )}
       </ul>

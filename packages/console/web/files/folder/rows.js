@@ -4,7 +4,7 @@ import { formatBytes, formatCount, formatDate, formatTime } from '../../ui/forma
 import { icon } from '../../ui/states.js'
 import { sortButton } from '../../ui/table.js'
 import { sizeOf } from '../change-dialogs.js'
-import { contentUrl, hrefToPath } from '../content.js'
+import { contentUrl, giveWay, hrefToPath } from '../content.js'
 import { parentOf } from '../paths.js'
 
 /** @import { Entry } from '../change-dialogs.js' */
@@ -60,7 +60,7 @@ const isPicture = (entry) =>
 export const entryTile = (entry, state) => html`
   <li class="tile ${state.isCurrent ? 'current' : ''}">
     <div class="tile-picture">
-      ${isPicture(entry) ? html`<img src=${contentUrl(entry.path, { sha256: entry.sha256 })} alt="" loading="lazy" decoding="async" />` : iconOf(entry)}
+      ${isPicture(entry) ? html`<img src=${contentUrl(entry.path, { sha256: entry.sha256 })} alt="" loading="lazy" decoding="async" @error=${giveWay} />` : nothing}${iconOf(entry)}
     </div>
     ${checkOf(entry, state)}${linkOf(entry, state)}
   </li>`
@@ -91,4 +91,7 @@ export function hrefOf({ path }, folder, query) {
 }
 
 /** @param {Entry} entry */
-const iconOf = (entry) => icon(!('sha256' in entry) ? 'folder' : entry.category === 'image' ? 'image' : 'file')
+const iconOf = (entry) =>
+  'sha256' in entry && entry.public === false
+    ? html`${icon('lock')}<span class="sr-only">private</span>`
+    : icon(!('sha256' in entry) ? 'folder' : entry.category === 'image' ? 'image' : 'file')

@@ -4,7 +4,7 @@ import { html, nothing } from '../../core/view.js'
 import { confirmDialog } from '../../ui/dialog.js'
 import { checkbox, formField } from '../../ui/form.js'
 import { formatCount, formatTime } from '../../ui/format.js'
-import { secretOnce } from '../../ui/states.js'
+import { secretOnce, toast } from '../../ui/states.js'
 
 /** @import { Attempt } from '../../core/view.js' */
 
@@ -32,7 +32,8 @@ export function openShareDialog(path) {
       isPrivate = !wanted
       throw error
     }
-    return attempt.run(() => sent.then(load, failed))
+    const said = () => toast(`${path} is ${wanted ? 'private' : 'public'} now`)
+    return attempt.run(() => sent.then(() => load().then(said), failed))
   }
   const revoke = (/** @type {string} */ id) => send('files', 'delete', '/api/links/{id}', { params: { id } })
   return confirmDialog({

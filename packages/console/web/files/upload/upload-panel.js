@@ -1,6 +1,6 @@
 import { explain } from '../../api/transport.js'
 import { html, nothing, View } from '../../core/view.js'
-import { formatBytes, formatCount, formatDuration, formatNumber } from '../../ui/format.js'
+import { formatBytes, formatCount, formatCounts, formatDuration, formatNumber } from '../../ui/format.js'
 import { icon, iconButton } from '../../ui/states.js'
 import { bar } from '../../ui/table.js'
 import { repeat } from '../../vendor/directives/repeat.js'
@@ -40,7 +40,7 @@ class UploadPanel extends View {
       </button>
       ${!isActive && failed > 0 ? html`<button class="button" @click=${() => uploads.retryFailed()}>Retry failed</button>` : nothing}
       ${isActive ? html`<button class="button" @click=${() => uploads.cancelAll()}>Cancel all</button>` : this.#closeButton()}`
-    const progress = bar(total > 0 ? sent / total : isActive ? 0 : 1)
+    const progress = bar(total > 0 ? sent / total : summary.done > 0 ? 1 : 0)
     return panel(title(summary), detail(summary), buttons, [progress, this.#isOpen ? list() : ''])
   }
 
@@ -84,9 +84,10 @@ function list() {
 }
 
 /** @param {typeof uploads.summary} summary */
-function title({ count, done, failed, isActive }) {
+function title({ count, done, failed, cancelled, isActive }) {
   if (isActive) return `Uploading ${formatNumber(done)} of ${formatCount(count, 'file')}`
-  return `${formatCount(done, 'file')} uploaded${failed > 0 ? `, ${formatNumber(failed)} failed` : ''}`
+  const rest = failed + cancelled > 0 ? `, ${formatCounts({ failed, cancelled })}` : ''
+  return `${formatCount(done, 'file')} uploaded${rest}`
 }
 
 /** @param {typeof uploads.summary} summary */

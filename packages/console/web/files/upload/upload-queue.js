@@ -96,6 +96,7 @@ class UploadQueue extends EventTarget {
       done: wanted.filter(({ state }) => state === 'done').length,
       failed: wanted.filter(({ state }) => state === 'failed').length,
       total: wanted.reduce((sum, { file }) => sum + file.size, 0),
+      cancelled: this.items.filter(({ state }) => state === 'cancelled').length,
       sent: wanted.reduce((sum, each) => sum + each.sent, 0),
       perSecond: this.#speed.perSecond,
       isActive: this.items.some(isOpen),
