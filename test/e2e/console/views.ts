@@ -8,7 +8,7 @@ const views = {
   domains: '/domains',
   zone: '/domains/alder-and-finch.com',
   'zone-history': '/domains/alder-and-finch.com?tab=history',
-  registration: '/domains/alder-and-finch.com?tab=details',
+  registration: '/domains/alder-and-finch.com?tab=registration',
   changes: '/changes',
   registrar: '/registrar',
   files: '/files/website/',

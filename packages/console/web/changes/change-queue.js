@@ -124,11 +124,13 @@ function openProposal({ id, by, domain, changes }) {
     confirm: 'Approve',
     other: ['Reject', decide('reject')],
     action: decide('approve'),
-    body: () => {
+    // Enter in the field of a reason must not approve.
+    isReady: () => form.reason === '',
+    body: (/** @type {() => void} */ update) => {
       const diff = pairChanges(shown ?? { added: [], removed: [] })
       return html`
         <p class="summary"><strong>${summarizeDiff(diff)}</strong></p>
-        ${diffList(diff)} ${formField(form, 'reason', 'Reason, if you reject it')}`
+        ${diffList(diff)} ${formField(form, 'reason', 'Reason, if you reject it', { onChange: update })}`
     },
   })
 }

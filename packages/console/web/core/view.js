@@ -220,6 +220,10 @@ export class Resource {
     try {
       const value = await this.#load(AbortSignal.any([running.signal, this.#view.signal]), fresh)
       if (running !== this.#running) return
+      // The list ends before the page of the address.
+      const { page, total_pages: last } = /** @type {any} */ (value)?.pagination ?? {}
+      if (last && page > last && this.#view instanceof RouteView)
+        return this.#view.open({ page: String(last) }, { replace: true })
       this.value = value
       this.error = undefined
     } catch (error) {

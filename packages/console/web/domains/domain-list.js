@@ -3,7 +3,7 @@ import { call } from '../api/transport.js'
 import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
 import { links, searchBox } from '../ui/form.js'
-import { daysUntil, formatCount, formatNumber, toUnicode } from '../ui/format.js'
+import { daysUntil, formatCount, formatDate, formatNumber, toUnicode } from '../ui/format.js'
 import { empty, icon, iconButton, page, show } from '../ui/states.js'
 import { age, expiryBar, list, pager, readAge, sortButton, table } from '../ui/table.js'
 
@@ -110,7 +110,7 @@ const domainRow = (domain) => html`
     <td data-label="Renewal">${yesNo(domain.auto_renew, 'Automatic', 'Manual', isSoon(domain) ? 'warn' : '')}</td>
     <td data-label="Transfer">${yesNo(domain.is_locked, html`${icon('lock')} Locked`, 'Unlocked', '')}</td>
     <td data-label="DNS">${yesNo(domain.uses_registrar_dns, 'Registrar', 'Elsewhere', '')}</td>
-    <td class="muted" data-label="Created">${domain.created_on ?? nothing}</td>
+    <td class="muted" data-label="Created">${formatDate(domain.created_on)}</td>
   </tr>`
 
 /** @param {Api.DomainEntry} domain */

@@ -4,7 +4,7 @@ import { changeItem } from '../changes/change-item.js'
 import { hrefTo } from '../core/router.js'
 import { html, nothing, Resource, RouteView } from '../core/view.js'
 import { select } from '../ui/form.js'
-import { formatCount, toUnicode } from '../ui/format.js'
+import { formatCount, formatDate, toUnicode } from '../ui/format.js'
 import { empty, page, show } from '../ui/states.js'
 import { age } from '../ui/table.js'
 import { repeat } from '../vendor/directives/repeat.js'
@@ -101,7 +101,8 @@ function summaryOf(type, data) {
   }
   if (type === 'version.created') return html`version <code>${data.version}</code>`
   if (type === 'link.used_up') return html`<code>${data.path}</code>`
-  if (type === 'domain.expiring') return `expires ${data.expires_on}, in ${formatCount(data.days_left, 'day')}`
+  if (type === 'domain.expiring')
+    return `expires ${formatDate(data.expires_on)}, in ${formatCount(data.days_left, 'day')}`
   return data.registrar ?? nothing
 }
 

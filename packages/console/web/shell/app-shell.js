@@ -109,7 +109,7 @@ class AppShell extends View {
     const { segments, query } = currentRoute()
     const [first, ...names] = segments
     const name = ['domains', 'files'].includes(first ?? '') ? names.at(-1) : undefined
-    const view = [toUnicode(name ?? place?.[1] ?? 'Not found'), query.get('tab')]
+    const view = [toUnicode(name ?? place?.[1] ?? 'Not found'), query.get('tab') ?? query.get('since')]
     document.title = `${view.filter(Boolean).join(', ')} · Domains and files`
     const isMoved = this.#shownTitle && this.#shownTitle !== document.title
     if (isMoved && document.activeElement === document.body) this.querySelector('main')?.focus({ preventScroll: true })

@@ -46,6 +46,8 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
     overlays.delete(leave)
     document.body.append(...dialog.querySelectorAll('.toasts'))
     dialog.remove()
+    // What opened it may be gone.
+    if (document.activeElement === document.body) document.querySelector('main')?.focus({ preventScroll: true })
   })
   document.body.append(dialog)
   update()

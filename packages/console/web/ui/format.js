@@ -124,18 +124,3 @@ export const splitList = (text) => text.split(/[\s,]+/).filter(Boolean)
 
 /** "our documents/, site/" → ["our documents/", "site/"]. @param {string} text */
 export const splitFolders = (text) => text.split(/\s*,\s*/).filter(Boolean)
-
-/**
- * Whether the full name, type and value of a record have all of these words.
- * @param {{ name: string, type: string, address: string }} record
- * @param {string} domain
- * @param {string} words
- */
-export function matchesRecord({ name, type, address }, domain, words) {
-  const full = name === '@' ? `@ ${domain}` : `${name}.${domain}`
-  const text = toUnicode(`${full} ${type} ${address}`).toLowerCase()
-  return words
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(toUnicode(word)))
-}

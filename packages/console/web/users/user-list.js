@@ -83,7 +83,7 @@ const roles = [
 ]
 
 const writes = [
-  ['', 'Count at once'],
+  ['', 'Take effect at once'],
   ['propose', 'Wait for another person’s approval'],
 ]
 
@@ -115,7 +115,7 @@ function openUserDialog(service, user) {
       ${formField(form, 'role', 'Role', { options: roles })}
       ${formField(form, 'domains', 'Only these domains', { hint: 'With commas; *.example.net for all below. Empty: all' })}
       ${formField(form, 'folders', 'Only these folders', { hint: 'With commas, such as docs/, site/assets/. Empty: all' })}
-      ${formField(form, 'writes', 'Writes of zones', { options: writes })}
+      ${formField(form, 'writes', 'Changes of records', { options: writes })}
       ${user ? nothing : html`<p class="note">You get an invite code, with which the person sets the password.</p>`}`,
     action: async () => {
       const { username } = form

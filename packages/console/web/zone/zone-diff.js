@@ -1,3 +1,5 @@
+import { toUnicode } from '../ui/format.js'
+
 /**
  * The difference between two sets of records. Pure.
  * @typedef {{ before: Api.HostRecord, after: Api.HostRecord }} ChangedRecord
@@ -50,4 +52,19 @@ const isEqual = (left, right) => isSameRecord(left, right) && left.ttl === right
 function takeOut(records, matches) {
   const at = records.findIndex(matches)
   return at === -1 ? undefined : records.splice(at, 1)[0]
+}
+
+/**
+ * Whether the full name, type and value of a record have all of these words.
+ * @param {{ name: string, type: string, address: string }} record
+ * @param {string} domain
+ * @param {string} words
+ */
+export function matchesRecord({ name, type, address }, domain, words) {
+  const full = name === '@' ? `@ ${domain}` : `${name}.${domain}`
+  const text = toUnicode(`${full} ${type} ${address}`).toLowerCase()
+  return words
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(toUnicode(word)))
 }

@@ -9,7 +9,7 @@ import { ZoneStore } from './zone-store.js'
 import './zone-history.js'
 import './records/zone-records.js'
 
-const tabs = { records: 'Records', history: 'History', details: 'Registration' }
+const tabs = { records: 'Records', history: 'History', registration: 'Registration' }
 
 /** One domain: its records, its history, its registration. */
 class ZoneView extends RouteView {
@@ -27,6 +27,10 @@ class ZoneView extends RouteView {
     return domains.find(({ name }) => name === domain)
   })
 
+  entered() {
+    if (!Object.hasOwn(tabs, this.#tab)) this.open({ tab: undefined }, { replace: true })
+  }
+
   reload() {
     const [, domain = ''] = currentRoute().segments
     if (domain !== this.#store.domain) {
@@ -36,7 +40,7 @@ class ZoneView extends RouteView {
       void this.#entry.reload()
     }
     // Also where that of the domain before is still on its way.
-    if (this.#tab === 'details' || this.#info.isLoading) void this.#info.reload()
+    if (this.#tab === 'registration' || this.#info.isLoading) void this.#info.reload()
   }
 
   get #tab() {
@@ -69,7 +73,7 @@ class ZoneView extends RouteView {
 
   #part() {
     if (this.#tab === 'history') return html`<zone-history .store=${this.#store}></zone-history>`
-    if (this.#tab === 'details')
+    if (this.#tab === 'registration')
       return show(this.#info, ({ info, readAt }) => [readAge(readAt, this.#info), details(info)])
     return html`<zone-records .store=${this.#store}></zone-records>`
   }

@@ -18,6 +18,10 @@ export const historyFlows: Flows = {
     await tester.text('192.0.2.58').waitFor()
     await tester.checkAccessibility('proposal')
     await tester.picture('proposal')
+    await page.getByLabel('Reason').fill('mistyped')
+    await page.keyboard.press('Enter') // Whoever writes why it is rejected does not approve it.
+    assert.equal(await page.getByRole('dialog').getByRole('button', { name: 'Approve' }).isDisabled(), true)
+    await page.getByLabel('Reason').fill('')
     await page.getByRole('dialog').getByRole('button', { name: 'Approve' }).click()
     await tester.text('Approved: it is queued').waitFor()
     await tester.text('No changes here').waitFor()

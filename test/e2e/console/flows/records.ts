@@ -26,6 +26,7 @@ export const recordFlows: Flows = {
     await tester.picture('review')
     await tester.button('Apply').click()
     await tester.text('Applied and verified').waitFor()
+    await tester.button('Add record').and(page.locator(':focus')).waitFor() // The keyboard goes on there.
     assert.equal(await hasRecord(tester, 'mx9.example.net'), true)
 
     await page.getByRole('link', { name: 'History' }).click()

@@ -70,7 +70,7 @@ export const reliabilityFlows: Flows = {
     const days = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' })
     const nameOf = (day: string) => days.format(new Date(day))
     const [created, expires] = [nameOf(created_on), nameOf(expires_on)]
-    await west.goTo(`/domains/${domain}?tab=details`)
+    await west.goTo(`/domains/${domain}?tab=registration`)
     await west.page.locator('dd', { hasText: created }).waitFor()
     await west.page.locator('dd', { hasText: expires }).waitFor()
     await west.goTo(`/domains?search=${domain}`)

@@ -75,7 +75,7 @@ export const sessionFlows: Flows = {
 
   'stays logged in at the same address after a reload, and ends the token at logout': async (tester) => {
     const { page, everything } = tester
-    await tester.goTo('/domains/alder-and-finch.com?tab=details')
+    await tester.goTo('/domains/alder-and-finch.com?tab=registration')
     await page.reload()
     await tester.text('Nameservers').waitFor()
     const stored = await page.evaluate<[number, string[], string]>(
@@ -266,5 +266,18 @@ export const sessionFlows: Flows = {
     await tester.text('You are offline').waitFor()
     await page.context().setOffline(false)
     await tester.text('You are offline').waitFor({ state: 'detached' })
+  },
+
+  'leads from a page and a tab that there are not to those that there are': async (tester) => {
+    const { page } = tester
+    await tester.goTo('/domains?page=999')
+    await page.waitForURL(/#\/domains\?page=1$/)
+    await page.locator('.domains-table').getByText('alder-and-finch.com').waitFor()
+    await tester.goTo('/changes?status=rejected&page=7') // None at all: as before.
+    await tester.text('No changes here').waitFor()
+    await tester.goTo('/domains/alder-and-finch.com?tab=nonsense')
+    await page.waitForURL(/#\/domains\/alder-and-finch\.com$/)
+    await page.getByRole('link', { name: 'Registration' }).click()
+    await page.waitForFunction("document.title.startsWith('alder-and-finch.com, registration')")
   },
 }

@@ -11,7 +11,7 @@ export const userFlows: Flows = {
     await page.getByLabel('User name').fill('nora')
     await page.getByLabel('Only these domains').fill('alder-and-finch.com')
     await page.getByLabel('Only these folders').fill('our documents/, site/')
-    await page.getByLabel('Writes of zones').selectOption('propose')
+    await page.getByLabel('Changes of records').selectOption('propose')
     await tester.checkAccessibility('new user')
     await tester.picture('user-new')
     await tester.button('Add').click()
@@ -101,5 +101,28 @@ export const userFlows: Flows = {
     await tester.button(/^Remove$/).click()
     await tester.text('nora removed').waitFor()
     await assert.rejects(() => tester.domainsApi('nora', 'third words of nora'))
+  },
+
+  'keeps limits that nobody edited, also a folder with a comma in its name': async (tester) => {
+    const { page } = tester
+    const api = await tester.filesApi()
+    const folders = ['minutes, drafts/', 'site/']
+    await api.call('POST', '/api/users', { username: 'omar', role: 'viewer', folders })
+    const omar = async () => {
+      const { users } = await api.call('GET', '/api/users')
+      return users.find(({ username }: { username: string }) => username === 'omar')
+    }
+    await tester.goTo('/users')
+    await tester.button('Change omar').click()
+    await page.getByLabel('Role').selectOption('editor')
+    await tester.button('Save').click()
+    await page.locator('tr', { hasText: 'omar' }).locator('.chip', { hasText: 'editor' }).waitFor()
+    assert.deepEqual((await omar()).folders, folders)
+    await tester.button('Change omar').click()
+    await page.getByLabel('Only these folders').fill('site/')
+    await tester.button('Save').click()
+    await page.locator('tr', { hasText: 'minutes, drafts' }).waitFor({ state: 'detached' })
+    assert.deepEqual((await omar()).folders, ['site/'])
+    await api.call('DELETE', '/api/users/omar')
   },
 }

@@ -1,11 +1,12 @@
 import { mayEdit, request } from '../../api/client.js'
 import { focusOn, html, nothing, RouteView } from '../../core/view.js'
 import { searchBox, select } from '../../ui/form.js'
-import { byHostName, formatAge, formatCount, matchesRecord } from '../../ui/format.js'
+import { byHostName, formatAge, formatCount } from '../../ui/format.js'
 import { Selection } from '../../ui/selection.js'
 import { attempt, empty, icon, notice, saveBlob, show, toast } from '../../ui/states.js'
 import { readAge } from '../../ui/table.js'
 import { addRecord, countEdits, editRow, emptyDraft, rowsOf } from '../draft.js'
+import { matchesRecord } from '../zone-diff.js'
 import { openReview } from '../zone-review.js'
 import { ZoneStore } from '../zone-store.js'
 import { forgetForm, keptForm } from './record-form.js'
@@ -231,7 +232,7 @@ export class ZoneRecords extends RouteView {
 
   #review = async () => {
     if (!this.#finishForm()) return
-    await openReview(`Review the changes to ${this.store.domain}`, this.store)
+    if (await openReview(`Review the changes to ${this.store.domain}`, this.store)) this.#focus = selectors.new
     this.update()
   }
 
