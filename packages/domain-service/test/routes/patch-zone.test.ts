@@ -41,6 +41,7 @@ test.each([
     ['/update/0/ttl', '/add/0/address'],
   ],
   [{ remove: ['ID', 'gone'] }, 404, 'record_not_found', ['/remove/1']],
+  [{ remove: ['gone'], email_type: 'MX' }, 404, 'record_not_found', ['/remove/0', '/email_type']],
   [
     {
       remove: ['gone'],

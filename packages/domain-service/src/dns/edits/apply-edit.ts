@@ -6,6 +6,7 @@ import {
   type Candidate,
   composeZone,
   findConflicts,
+  findFaults,
   matchLive,
   maxRecords,
   newCandidate,
@@ -66,7 +67,7 @@ function applyBatch(zone: Zone, batch: BatchEdit): Zone {
   )
   const candidates = [...live, ...added]
   if (named && named.faults.length > 0) {
-    const faults = [...named.faults, ...findConflicts(candidates, zone.rows).faults]
+    const faults = [...named.faults, ...findFaults(zone, candidates, batch.emailType).faults]
     if (named.unknown === undefined) throw validationFailed(faults)
     throw recordNotFound(named.unknown, batch.isSingle ? undefined : faults)
   }

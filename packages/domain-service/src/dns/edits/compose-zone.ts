@@ -110,19 +110,23 @@ export const maxRecords = 150
  * email_type_conflict.
  */
 export function composeZone(zone: Zone, candidates: Candidate[], emailType?: string): Zone {
-  const rows = candidates.map(({ row }) => row)
-  const { faults, error } = findConflicts(candidates, zone.rows)
-  const isUnchanged = faults.length === 0 && isSameRows(rows, zone.rows)
-  if (isUnchanged && (emailType ?? zone.emailType) === zone.emailType) return zone
-
-  const message = emailType === undefined ? undefined : validateEmailType(emailType, { before: zone, rows })
-  if (message) faults.push({ path: '/email_type', message })
-  // Each fault once: every value of an RRset has the same name and TTL.
-  const distinct = new Map(faults.map((fault) => [JSON.stringify(fault), fault]))
-  if (faults.length > 0) throw validationFailed([...distinct.values()])
+  const { rows, faults, error } = findFaults(zone, candidates, emailType)
+  if (faults.length > 0) throw validationFailed(faults)
+  if ((emailType ?? zone.emailType) === zone.emailType && isSameRows(rows, zone.rows)) return zone
   if (error) throw error
   if (rows.length > maxRecords && rows.length > zone.rows.length) throw tooManyRecords()
   return { ...zone, rows, emailType: emailType ?? keepEmailType({ before: zone, rows }) }
+}
+
+/** The faults that refuse these rows and this email type, each once; `error`: as of `findConflicts`. */
+export function findFaults(zone: Zone, candidates: Candidate[], emailType?: string) {
+  const rows = candidates.map(({ row }) => row)
+  const { faults, error } = findConflicts(candidates, zone.rows)
+  const message = emailType === undefined ? undefined : validateEmailType(emailType, { before: zone, rows })
+  if (message) faults.push({ path: '/email_type', message })
+  // Every value of an RRset has the same name and TTL.
+  const distinct = new Map(faults.map((fault) => [JSON.stringify(fault), fault]))
+  return { rows, faults: [...distinct.values()], error }
 }
 
 /**
