@@ -7,7 +7,7 @@ import { changeOutdated } from '../errors.ts'
 import type { ChangeRequest, ChangeZones } from '../ledger/ledger.ts'
 import { type Cached, ResponseCache } from '../registrar/client.ts'
 import { readCurrent } from './batch/current-zone.ts'
-import { evaluateProposal, evaluateWrite, isChange, type WriteResult } from './batch/evaluate-write.ts'
+import { checkRights, evaluateProposal, evaluateWrite, isChange, type WriteResult } from './batch/evaluate-write.ts'
 import { WriteQueue } from './write-queue.ts'
 import type { ZoneDependencies } from './zone-dependencies.ts'
 import { checkZones, type RecordPattern } from './zone-watch.ts'
@@ -117,13 +117,15 @@ export class ZoneWriter {
 
   /**
    * Queues a proposed change, if it still does what was proposed.
-   * @throws 409 `change_outdated` with both diffs, and the change shows the new one; 409 `change_closed`.
+   * @throws 409 `change_outdated` with both diffs, and the change shows the new one; 409 `change_closed`; 403 where its
+   * author may not write any more.
    */
   async approve(domain: Domain, id: number, by: string) {
-    const { ledger } = this.#options
+    const { ledger, findCaller } = this.#options
     const request = await ledger.findProposal(id)
     const zones = await ledger.zonesOf(id)
     if (!zones) throw new Error(`proposal ${id} has no zones`)
+    await checkRights({ ...request, approved: zones }, findCaller)
     const { effect, reason } = evaluateProposal(request, await this.#readCurrent(domain, by))
     const { added, removed, emailType } = effect
     const approved = { added, removed, emailType }

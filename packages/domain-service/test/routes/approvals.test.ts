@@ -178,6 +178,23 @@ test('authors, tokens and those who may only propose approve and reject nothing'
   expect((await read(service, at)).status).toBe('proposed')
 })
 
+test('a proposal whose author may not write any more is not approved', async () => {
+  await using service = await start({ domains })
+  const { body: made } = await service.call('POST', '/api/tokens', { user: 'editor', body: { name: 't', role: 'editor' } })
+  const byToken = await add(service, 'new', { headers: { authorization: `Bearer ${made.token}` } }, '?propose=true')
+  const byUser = await propose(service)
+  await service.call('DELETE', `/api/tokens/${made.id}`, { user: 'editor' })
+  await service.call('PATCH', '/api/users/proposer', { body: { role: 'viewer' } })
+
+  const proposals = [byToken.headers.get('location') ?? '', byUser.at]
+  const answers = await Promise.all(proposals.map((at) => approve(service, at)))
+
+  expect(answers.map(({ status, body }) => [status, body.code])).toEqual(Array(2).fill([403, 'forbidden']))
+  expect(await Promise.all(proposals.map(async (at) => (await read(service, at)).status))).toEqual(
+    Array(2).fill('proposed'),
+  )
+})
+
 test('a token of a proposer only proposes, and so does a token that is limited to that', async () => {
   await using service = await start({ domains })
   const addBy = async (user: string, writes?: string) => {
