@@ -22,8 +22,8 @@ import { compress, getZones, putZones, zoneDigest } from './zone-snapshots.ts'
 
 const changes = name('changes')
 
-/** Asynchronous changes that may be queued for one caller, and for all. */
-const maxQueuedOfCaller = 1_000
+/** Asynchronous changes that may be queued for one user, whose tokens count together, and for all. */
+const maxQueuedOfUser = 1_000
 const maxQueued = 10_000
 const maxQueuedBytes = 256 * 1024 * 1024
 
@@ -55,7 +55,7 @@ export async function insertChange(
     on conflict (caller, idempotency_key) where idempotency_key is not null do nothing returning id`)
   if (inserted) {
     const { id } = inserted
-    if (isAsync) await checkQueue(transaction, caller)
+    if (isAsync) await checkQueue(transaction, request.by)
     if (isAwaited) await notify(transaction, request.domain)
     if (effect) {
       const proposed = await storeEffects(transaction, [{ ...effect, id }])
@@ -107,13 +107,13 @@ export async function findByKey(transaction: SqlTransaction, request: ChangeRequ
 }
 
 /** @throws 429 `too_many_changes` where the change just queued exceeds a limit. */
-async function checkQueue(transaction: SqlTransaction, caller: string): Promise<void> {
+async function checkQueue(transaction: SqlTransaction, user: string): Promise<void> {
   const row = await transaction.get<{ own: number; total: number; bytes: number }>(sql`
-    select count(*) as total, sum(case when caller = ${caller} then 1 else 0 end) as own,
+    select count(*) as total, sum(case when by = ${user} then 1 else 0 end) as own,
       sum(octet_length(request)) as bytes
     from ${changes} where status in ('queued', 'proposed') and is_async = 1`)
   const { own, total, bytes } = row ?? { own: 0, total: 0, bytes: 0 }
-  if (own > maxQueuedOfCaller) throw tooManyChanges(`You have ${maxQueuedOfCaller} queued changes`)
+  if (own > maxQueuedOfUser) throw tooManyChanges(`You have ${maxQueuedOfUser} queued changes`)
   if (total > maxQueued || bytes > maxQueuedBytes)
     throw tooManyChanges('All callers together have too many queued changes')
 }

@@ -209,24 +209,26 @@ describe.each(ledgers)('%s', (_name, open) => {
     expect(later).not.toBe(first)
   })
 
-  test('a caller may queue a thousand changes, and all callers ten thousand', async () => {
+  test('a user may queue a thousand changes, over all tokens, and all users ten thousand', async () => {
     const { ledger, sql: database } = await open()
-    const queueMore = (caller: string, count: number) =>
+    const queueMore = (user: string, token: string, count: number) =>
       database.run(sql`with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ${count})
         insert into ${name('changes')} (domain, status, by, caller, request_id, is_async, verified, created_at, warnings,
           request)
-        select 'example.com', 'queued', ${caller}, ${caller}, 'request', 1, 0, 0, '[]', '{}' from numbers`)
+        select 'example.com', 'queued', ${user}, ${token}, 'request', 1, 0, 0, '[]', '{}' from numbers`)
     const tooMany = { status: 429, code: 'too_many_changes', headers: { 'retry-after': '60' } }
-    const by = (caller: string) => requestBy('admin', { callerId: caller })
-    await queueMore('first', 999)
+    const by = (user: string, token = user) => requestBy(user, { callerId: token })
+    await queueMore('first', 'first', 500)
+    await queueMore('first', 'token', 499)
 
     const last = await enqueue(ledger, by('first'))
 
     await expect(enqueue(ledger, by('first'))).rejects.toMatchObject(tooMany)
+    await expect(enqueue(ledger, by('first', 'another token'))).rejects.toMatchObject(tooMany)
     await enqueue(ledger, by('second'))
     await ledger.cancel(last)
     await enqueue(ledger, by('first'))
-    await queueMore('third', 8_999)
+    await queueMore('third', 'third', 8_999)
     await expect(enqueue(ledger, by('fourth'))).rejects.toMatchObject(tooMany)
     expect(await ledger.countQueued()).toEqual({ queued: 10_000, held: 0 })
   })
