@@ -160,6 +160,13 @@ test.each([
   },
 )
 
+test('domains: a command whose output nobody reads any more ends without a stack', async () => {
+  const listing = run('domains', ['list'])
+  listing.child.stdout?.destroy()
+
+  expect(await listing).toMatchObject({ code: 1, stderr: '' })
+})
+
 test('domains: an exported zone file can be imported unchanged', async () => {
   const folder = createFolder({})
   const exported = await run('domains', ['export', domain])

@@ -30,6 +30,7 @@ export async function runProgram<Client, Named extends Options>(
   program: 'domains' | 'files',
   { usage, port, options, open, commands }: Program<Client, Named>,
 ) {
+  process.stdout.on('error', endWithoutOutput)
   if (process.argv.includes('--help') || process.argv.includes('-h')) {
     process.stdout.write(usage)
     return
@@ -60,6 +61,12 @@ export async function runProgram<Client, Named extends Options>(
     process.stderr.write(`${reason}\n`)
     process.exitCode = 1
   }
+}
+
+/** The reader of a pipe, such as `head`, has left. */
+function endWithoutOutput({ code, message }: NodeJS.ErrnoException) {
+  if (code !== 'EPIPE') process.stderr.write(`${message}\n`)
+  process.exit(1)
 }
 
 const isParseError = (error: unknown): error is Error =>

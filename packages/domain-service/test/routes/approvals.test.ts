@@ -180,7 +180,10 @@ test('authors, tokens and those who may only propose approve and reject nothing'
 
 test('a proposal whose author may not write any more is not approved', async () => {
   await using service = await start({ domains })
-  const { body: made } = await service.call('POST', '/api/tokens', { user: 'editor', body: { name: 't', role: 'editor' } })
+  const { body: made } = await service.call('POST', '/api/tokens', {
+    user: 'editor',
+    body: { name: 't', role: 'editor' },
+  })
   const byToken = await add(service, 'new', { headers: { authorization: `Bearer ${made.token}` } }, '?propose=true')
   const byUser = await propose(service)
   await service.call('DELETE', `/api/tokens/${made.id}`, { user: 'editor' })
