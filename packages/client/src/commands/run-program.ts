@@ -30,7 +30,8 @@ export async function runProgram<Client, Named extends Options>(
   program: 'domains' | 'files',
   { usage, port, options, open, commands }: Program<Client, Named>,
 ) {
-  process.stdout.on('error', endWithoutOutput)
+  // The reader of a pipe, such as `head`, has left.
+  process.stdout.on('error', () => process.exit(1))
   if (process.argv.includes('--help') || process.argv.includes('-h')) {
     process.stdout.write(usage)
     return
@@ -61,12 +62,6 @@ export async function runProgram<Client, Named extends Options>(
     process.stderr.write(`${reason}\n`)
     process.exitCode = 1
   }
-}
-
-/** The reader of a pipe, such as `head`, has left. */
-function endWithoutOutput({ code, message }: NodeJS.ErrnoException) {
-  if (code !== 'EPIPE') process.stderr.write(`${message}\n`)
-  process.exit(1)
 }
 
 const isParseError = (error: unknown): error is Error =>
