@@ -100,7 +100,7 @@ export class RetryingWriter {
     const { queue } = this.#options.zones
     const queued = await this.#findQueued(write)
     if (queued !== undefined) {
-      await queue.retryNow(queued)
+      await queue.retryNow(domain, queued, write.callerId ?? write.by)
       return this.#awaitQueued(queued, until)
     }
     try {

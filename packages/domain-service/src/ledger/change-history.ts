@@ -95,11 +95,13 @@ export class ChangeHistory {
     this.isAwaited = isAwaited
   }
 
-  /** Domains with asynchronous changes that a batch can take now, the oldest change first. */
+  /** Domains with asynchronous changes that a batch can take now. Callers take turns, each with its oldest change first. */
   async queuedDomains(): Promise<string[]> {
-    const rows = await this.sql.all<{ domain: string }>(sql`select domain from ${changes}
-      where ${isPending} and status = 'queued' and is_async = 1 and is_held = 0 and not_before <= ${now}
-      group by domain order by min(id)`)
+    const rows = await this.sql.all<{ domain: string }>(sql`select domain from (
+        select domain, min(id) as oldest, row_number() over (partition by caller order by min(id)) as turn from ${changes}
+        where ${isPending} and status = 'queued' and is_async = 1 and is_held = 0 and not_before <= ${now}
+        group by domain, caller
+      ) as waiting group by domain order by min(turn), min(oldest)`)
     return rows.map(({ domain }) => domain)
   }
 

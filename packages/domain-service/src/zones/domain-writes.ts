@@ -16,6 +16,8 @@ interface Task {
   end: PromiseWithResolvers<void>
   /** The zone is read, though no change may be ready. */
   mustRead: boolean
+  /** Waits for the calls of a batch only as long as for those of a write, and in its turn. */
+  caller?: string
 }
 
 const maxDebounceMs = 250
@@ -75,9 +77,9 @@ export class DomainWrites {
   }
 
   /** Carries out what is queued, or only reads the zone: resolves open sends, and repairs a late write. */
-  carryOut({ mustRead }: Pick<Task, 'mustRead'>): Promise<void> {
+  carryOut(task: Omit<Task, 'end'>): Promise<void> {
     const end = Promise.withResolvers<void>()
-    this.#tasks.push({ end, mustRead })
+    this.#tasks.push({ ...task, end })
     this.wake()
     return end.promise
   }
@@ -148,10 +150,11 @@ export class DomainWrites {
 
   /** @returns false where it failed. */
   async #runBatch(writes: QueuedChange[], tasks: Task[], waiting: number[]): Promise<boolean> {
-    const batch = new Batch({ ...this.#options, domain: this.#domain, queue: this })
+    const callers = tasks.flatMap(({ caller }) => caller ?? [])
+    const batch = new Batch({ ...this.#options, domain: this.#domain, queue: this, callers })
     const ended = await batch.run(writes).catch((failure: unknown) => ({ failure }))
     const failure = ended?.failure
-    if (ended && !failure) this.#endTasks(tasks)
+    if (!failure) this.#endTasks(ended ? tasks : tasks.filter(({ caller }) => caller))
     if (failure) this.#rejectTasks(failure)
     else this.#answeredAt = performance.now()
     // What has not ended by now could not be recorded; after a failed batch that was empty this may be true of every

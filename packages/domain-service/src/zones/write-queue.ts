@@ -87,10 +87,12 @@ export class WriteQueue {
     return change
   }
 
-  /** Ends the pause of a queued change after a failed attempt. */
-  async retryNow(id: number): Promise<void> {
+  /** Carries out a queued change as if it was a write of this caller, who waits for it; also after a failed attempt. */
+  async retryNow(domain: Domain, id: number, caller: string): Promise<void> {
+    if (this.#isClosing) throw serviceStopping()
     await this.#options.ledger.endPause(id)
-    this.startQueued()
+    const done = this.#writesOf(domain).carryOut({ mustRead: false, caller })
+    done.catch(() => undefined) // The ledger has the outcome.
   }
 
   /** Carries out asynchronous changes from now on. Does nothing where it has been started before. */

@@ -233,6 +233,15 @@ describe.each(ledgers)('%s', (_name, open) => {
     expect(await ledger.countQueued()).toEqual({ queued: 10_000, held: 0 })
   })
 
+  test('domains with queued changes take turns by caller, and those of one caller by age', async () => {
+    const { ledger } = await open()
+    const queue = (caller: string, domain: string) => enqueue(ledger, requestBy('admin', { callerId: caller, domain }))
+    for (const domain of ['a.com', 'b.com', 'a.com', 'c.com', 'd.com']) await queue('many', domain)
+    for (const domain of ['e.com', 'd.com']) await queue('few', domain)
+
+    expect(await ledger.queuedDomains()).toEqual(['a.com', 'e.com', 'b.com', 'd.com', 'c.com'])
+  })
+
   test('a batch takes 16 MiB of queued changes, and is told where the others begin', async () => {
     const { ledger, sql: database } = await open()
     const requests = Array.from({ length: 4 }, () => requestBy('admin'))

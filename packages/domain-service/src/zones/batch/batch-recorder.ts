@@ -38,6 +38,8 @@ const notRecorded = 'the change is made, but its outcome could not be recorded i
 
 export interface BatchOptions extends ZoneDependencies {
   domain: Domain
+  /** Who waits for queued changes. */
+  callers: string[]
   /** Where the writes wait, and their clients. */
   queue: {
     /** Adds the writes that are queued. Returns the id up to which it has added all: later ones would overtake others. */

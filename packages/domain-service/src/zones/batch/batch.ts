@@ -85,15 +85,16 @@ export class Batch {
 
   async #reserve(writes: QueuedChange[]): Promise<boolean> {
     const awaited = writes.filter(({ isAsync }) => !isAsync)
-    const callers = [...new Set(awaited.map(({ request }) => request.callerId ?? request.by))]
+    const authors = awaited.map(({ request }) => request.callerId ?? request.by)
+    const callers = [...new Set([...authors, ...this.#options.callers])]
     const priority = writes.length === 0 ? ('background' as const) : ('queued' as const)
     const background = { priority, maxWaitMs: maxBackgroundWaitMs }
     try {
       // Read, write, read-back.
-      await this.#registrar.ensure(3, awaited.length > 0 ? { callers } : background)
+      await this.#registrar.ensure(3, callers.length > 0 ? { callers } : background)
       return true
     } catch (error) {
-      if (awaited.length === 0) await delay(this.#options.clock, maxBackgroundWaitMs / 4)
+      if (callers.length === 0) await delay(this.#options.clock, maxBackgroundWaitMs / 4)
       await this.#recorder.end(awaited.map((write) => failed(write, error)))
       return false
     }

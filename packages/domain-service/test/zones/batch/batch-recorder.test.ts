@@ -118,7 +118,7 @@ test('a batch does not go on while the database that has its open sends is away'
   const quota = { reserve: async () => ({ slots: 3 }), release: () => undefined }
   const registrar = { quota, zone: async () => zone([]) }
   const gather = vi.fn()
-  const options = { ledger, log, domain, registrar, clock: new FakeClock(), queue: { gather } }
+  const options = { ledger, log, domain, registrar, clock: new FakeClock(), queue: { gather }, callers: [] }
   const batch = new Batch(options as never) // It calls no other method.
 
   await expect(batch.run([])).rejects.toThrow(DatabaseUnavailableError)
@@ -155,6 +155,7 @@ test('a batch takes no write that would overtake one that it lacks', async () =>
   const ended: number[] = []
   const options = {
     domain: { name: 'example.com' },
+    callers: [],
     clock: new FakeClock(),
     cache: { put: () => undefined },
     registrar: { quota: { reserve: async () => 'queued' }, zone: async () => zone([www]) },
