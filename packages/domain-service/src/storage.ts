@@ -82,23 +82,13 @@ export async function openRegistry(
     )
   }
   const registrar = new RegistrarClient({ account, timeoutMs, quota, clock, log, calls, onFailing })
+  const shared = { registrar, ledger, isActive, clock, log }
   const domains = await DomainList.open({ registrar, store, leases: replicas?.leases, ttlMs, clock, log })
-  const zones = new ZoneWriter({
-    ...config,
-    timeoutMs,
-    verify: config.verifyWrites,
-    ledger,
-    replicas,
-    isActive,
-    findCaller,
-    registrar,
-    clock,
-    log,
-  })
+  const zones = new ZoneWriter({ ...config, ...shared, timeoutMs, verify: config.verifyWrites, replicas, findCaller })
   const caching = registrar.cacheOptions(config.cacheTtlMs)
   const infos = new ResponseCache<DomainInfo>(caching)
   const nameservers = new ResponseCache<Nameservers>(caching)
-  const sweep = new ZoneSweep({ ledger, registrar, domains, intervalMs, isActive, clock, log })
+  const sweep = new ZoneSweep({ ...shared, domains, intervalMs })
   return { ...stores, storage, registrar, domains, infos, nameservers, zones, sweep }
 }
 

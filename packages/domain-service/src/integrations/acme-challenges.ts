@@ -45,7 +45,7 @@ export class AcmeChallenges {
     const { added } = await writer.write(host.domain, { kind: 'ensure', ...edit }, context)
     if (added.some((record) => isRecordOf(challenge, record))) await store.confirm(challenge)
     // The record was there before, so another author added it.
-    else if (isNew) await store.removeUnconfirmed(challenge)
+    else if (isNew) await store.remove([challenge], { unlessConfirmed: true })
     await this.#forget(outdated)
   }
 

@@ -19,7 +19,10 @@ export function registerAcmeDnsRoutes(scope: App, challenges: AcmeChallenges, pa
     const context = contextOf(request, parts)
     const { subdomain, txt } = parseBody(Update, request.body)
     const host = registeredHost(context.caller)
-    if (!host || subdomain !== subdomainOf(host)) throw foreignSubdomain()
+    // As acme-dns itself answers: there the subdomain is part of the credentials.
+    const headers = { 'www-authenticate': 'Bearer realm="domain-service"' }
+    if (!host || subdomain !== subdomainOf(host))
+      throw new HttpError(401, 'unauthorized', 'subdomain is not the one of this registration', { headers })
     if (!/^[A-Za-z0-9_-]{43}$/.test(txt)) throw new HttpError(400, 'bad_txt', 'txt must be 43 base64url characters')
     await challenges.present(host, txt, context, { protocol: 'acme-dns', keep: 2 })
     return { txt }
@@ -76,9 +79,3 @@ const fqdnOf = ({ domain, name }: HostName) => (name === '@' ? domain.name : `${
 // In the form of a UUID, as acme-dns has it.
 const subdomainOf = (host: HostName) =>
   hash('sha256', fqdnOf(host), 'hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5')
-
-// As acme-dns itself answers: there the subdomain is part of the credentials.
-const foreignSubdomain = () =>
-  new HttpError(401, 'unauthorized', 'subdomain is not the one of this registration', {
-    headers: { 'www-authenticate': 'Bearer realm="domain-service"' },
-  })

@@ -47,12 +47,9 @@ export class ChallengeStore {
     )
   }
 
-  async remove(removed: ChallengeKey[]): Promise<void> {
-    if (removed.length > 0) await this.#sql.run(sql`delete from ${challenges} where ${isOneOf(removed)}`)
-  }
-
-  async removeUnconfirmed(challenge: ChallengeKey): Promise<void> {
-    await this.#sql.run(sql`delete from ${challenges} where ${isOneOf([challenge])} and added = 0`)
+  async remove(removed: ChallengeKey[], { unlessConfirmed = false } = {}): Promise<void> {
+    const which = unlessConfirmed ? sql`and added = 0` : sql``
+    if (removed.length > 0) await this.#sql.run(sql`delete from ${challenges} where ${isOneOf(removed)} ${which}`)
   }
 
   /** The challenges at a name, oldest first. */

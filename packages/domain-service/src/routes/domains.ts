@@ -41,6 +41,8 @@ const DomainEntryAnswer = z
   })
   .meta({ id: 'DomainEntry' })
 
+const DomainPage = listSchema(undefined, 'domains', DomainEntryAnswer)
+
 const DomainInfoAnswer = z
   .object({
     ...described,
@@ -104,12 +106,7 @@ const { listDomains } = operations({
       'From a list kept here and refreshed every few minutes, so a search costs no call to the registrar. Callers limited to some domains see only those. `list_type` and `sort_by` are case-insensitive. While a large account is read for the first time: 503 with Retry-After for callers who may not see all.',
     querystring: ListDomains,
     errors: examples.registrarFailures,
-    ...answers(
-      200,
-      'One page; empty past the end',
-      listSchema(undefined, 'domains', DomainEntryAnswer),
-      examples.cacheHeaders,
-    ),
+    ...answers(200, 'One page; empty past the end', DomainPage, examples.cacheHeaders),
   },
 })
 
