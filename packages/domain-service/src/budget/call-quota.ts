@@ -1,20 +1,28 @@
 import { type Clock, databaseProblem, systemClock, type Timer } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
-import { registrarBusy, registrarUnavailable } from '../errors.ts'
+import { registrarUnavailable } from '../errors.ts'
 import type { BudgetState, CallBudget } from './call-budget.ts'
-import {
-  type CallLimit,
-  type CallSlot,
-  CallWindows,
-  marginMs,
-  maxWaits,
-  type Priority,
-  type Reservation,
-  type ReserveOptions,
-  rank,
-  SlotCounts,
-  turnKey,
-} from './call-windows.ts'
+import { CallQueue, type Reservation, type Wanted } from './call-queue.ts'
+import { type CallLimit, CallWindows, type Priority } from './call-windows.ts'
+
+/** Where a call gets its slot: the reservation of its batch, the queue of all calls, or a reservation of its own. */
+export type CallSlot = Priority | Reservation | ReserveOptions
+
+export interface ReserveOptions {
+  priority?: Priority
+  /** Default: as long as calls of this priority wait. Infinity: waits without a deadline. */
+  maxWaitMs?: number
+  callers?: readonly string[]
+}
+
+/** How long calls wait for slots; by default ten seconds. */
+const maxWaits: Partial<Record<Priority, number>> = {
+  // Refusing the next call of a batch under way does harm: it waits until a whole minute's window has become free.
+  'follow-up': 61_000,
+  queued: Infinity,
+  background: Infinity,
+  sweep: Infinity,
+}
 
 interface Options {
   limits: CallLimit[]
@@ -24,30 +32,21 @@ interface Options {
   clock?: Clock
 }
 
-/** How long after its Retry-After the place and the slots of an absent caller are kept. */
-const graceMs = 10_000
 // Shared budget: waiting calls retry, since other processes free slots; `state` is at most `refreshMs` old.
 const retryMs = 250
 const refreshMs = 1_000
 
 /**
- * The registrar's call quota: sliding windows that survive restarts. Slots go by priority, then by start-time fair
- * queueing: a caller's second call comes after the first call of every other waiting caller. A call gets 503
- * `registrar_busy` with Retry-After as soon as no slot can come free within its wait. Each turn counts the calls of other
- * processes, then takes free slots: writes go first across processes.
+ * The registrar's call quota: sliding windows that survive restarts. A call gets 503 `registrar_busy` with Retry-After as
+ * soon as no slot can come free within its wait. Each turn counts the calls of other processes, then takes free slots:
+ * writes go first across processes.
  */
 export class CallQuota {
   readonly #options: Options
   readonly budget: CallBudget
   readonly #clock: Clock
-  /** In the order in which they get their slots. */
-  #waiting: Reservation[] = []
-  /** Virtual time of the fair queue: the latest turn granted. */
-  #turn = 0
-  /** The next turn of each caller by priority, unless the virtual time has reached it. */
-  readonly #turns = new Map<string, number>()
-  readonly #held = new Set<Reservation>()
-  windows: CallWindows
+  readonly windows: CallWindows
+  readonly #queue: CallQueue
   /** The last call that `windows` counts. */
   #lastId = 0
   /** No call is made before this time: the registrar reported too many, whatever we counted. */
@@ -68,6 +67,7 @@ export class CallQuota {
     this.budget = options.budget
     this.#clock = options.clock ?? systemClock
     this.windows = new CallWindows(options.limits)
+    this.#queue = new CallQueue(this.windows)
     if (this.budget.isShared) this.#refreshing = setInterval(() => this.#serve(), refreshMs).unref()
   }
 
@@ -88,13 +88,16 @@ export class CallQuota {
    * Resolves when one call may be made, which is counted then: of this priority, or with a held slot if there is one. A
    * further call of a batch goes before everything else.
    */
-  take(slot: CallSlot): Promise<void> {
-    if (typeof slot === 'object' && !('client' in slot))
-      return this.reserve(1, slot).then((own) => this.take(own).finally(() => this.release(own)))
-    const held = typeof slot === 'object' && this.#held.has(slot) ? slot : undefined
+  async take(slot: CallSlot): Promise<void> {
+    if (typeof slot === 'object' && !('client' in slot)) {
+      const own = await this.reserve(1, slot)
+      return this.take(own).finally(() => this.release(own))
+    }
+    const held = typeof slot === 'object' && this.#queue.held.has(slot) ? slot : undefined
     const priority = typeof slot === 'string' ? slot : 'follow-up'
     // A held slot waits only while the registrar wants no calls at all.
-    return this.#enter({ priority, slots: held ? 0 : 1, callers: [], turn: 0, call: { held } }).client.promise
+    const call = { priority: held?.priority ?? priority, held }
+    await this.#wait({ priority, slots: held ? 0 : 1, callers: [], call })
   }
 
   /**
@@ -106,64 +109,43 @@ export class CallQuota {
     calls: number,
     { priority = 'write', maxWaitMs, callers = [] }: ReserveOptions = {},
   ): Promise<Reservation> {
-    const [kept] = this.#absent(priority, callers)
-    for (const each of this.#absent(priority, kept?.callers.slice(0, 1))) each.cameBackAt = this.now()
-    if (kept && this.#held.has(kept)) return Object.assign(kept, { absentUntil: undefined })
     const slots = Math.min(calls, this.windows.most(priority))
-    const reservation = this.#enter(kept ?? { priority, slots, callers, turn: 0 }, maxWaitMs)
+    return this.#wait({ priority, slots, callers }, maxWaitMs)
+  }
+
+  async #wait(wanted: Wanted, maxWaitMs = maxWaits[wanted.priority] ?? this.#options.maxWaitMs ?? 10_000) {
+    const now = this.now()
+    const reservation = this.#queue.enter(wanted, { now, deadline: now + maxWaitMs })
+    void this.#serve()
     await reservation.client.promise
     return reservation
-  }
-
-  #absent(priority: Priority, callers: readonly string[] = []): Reservation[] {
-    return [...this.#held, ...this.#waiting].filter(
-      (each) => each.absentUntil && each.priority === priority && callers.some((by) => each.callers.includes(by)),
-    )
-  }
-
-  #enter(
-    wanted: Omit<Reservation, 'deadline' | 'client'>,
-    maxWaitMs = maxWaits[wanted.priority] ?? this.#options.maxWaitMs ?? 10_000,
-  ): Reservation {
-    const isNew = wanted.absentUntil === undefined
-    const client = Promise.withResolvers<void>()
-    const deadline = this.now() + maxWaitMs
-    const call = Object.assign(wanted, { client, deadline, absentUntil: undefined })
-    if (isNew) {
-      const key = turnKey(call)
-      call.turn = Math.max(this.#turn, this.#turns.get(key) ?? 0)
-      if (call.callers.length > 0) this.#turns.set(key, call.turn + 1)
-      this.#waiting.push(call)
-      this.#waiting.sort((one, other) => rank(one) - rank(other) || one.turn - other.turn)
-    }
-    void this.#serve()
-    return call
   }
 
   /** Upper estimate of the time until the last of `calls` calls is made, each as a slot comes free. */
   waitMs(priority: Priority, calls: number): number {
     const now = this.now()
-    const last = this.windows.earliest({ priority, slots: calls }, now, { inTurn: 1 })
+    const last = this.windows.earliest({ priority, slots: calls }, now, { groupSize: 1 })
     return Math.max(0, this.#blockedUntil - now, last - now)
   }
 
   get waiting(): number {
-    return this.#waiting.length
+    return this.#queue.waiting.length
   }
 
   /** Refuses what waits. */
   close() {
     clearInterval(this.#refreshing)
     this.#retry?.cancel()
-    for (const each of this.#held) if (each.absentUntil !== undefined) this.#held.delete(each)
-    for (const { client } of this.#waiting.splice(0)) client.reject(registrarUnavailable(5))
+    const { held, waiting } = this.#queue
+    for (const each of held) if (each.absentUntil !== undefined) held.delete(each)
+    for (const { client } of waiting.splice(0)) client.reject(registrarUnavailable(5))
     void this.#serve()
   }
 
   /** Takes the unused slots back. Releasing twice does nothing; later calls are follow-ups. */
   release(reservation: Reservation) {
     reservation.slots = 0
-    if (this.#held.delete(reservation)) void this.#serve()
+    if (this.#queue.held.delete(reservation)) void this.#serve()
   }
 
   /** The budget's clock, by which slots come free. */
@@ -179,8 +161,8 @@ export class CallQuota {
     while (this.#isDue) {
       this.#isDue = false
       this.#retry?.cancel()
-      const size = this.#waiting.length + this.#held.size
-      if (size + this.#pauseMs > 0 || this.#isPublished) await this.#takeTurn()
+      const { held, waiting } = this.#queue
+      if (held.size + waiting.length + this.#pauseMs > 0 || this.#isPublished) await this.#takeTurn()
       else if (this.budget.isShared) await this.#refresh().catch(() => this.#forget()) // The probe reports it.
     }
     this.#isRunning = false
@@ -194,10 +176,10 @@ export class CallQuota {
     try {
       const last = await this.budget.turn(this.#lastId, pauseMs, (state) => {
         this.#adopt(state)
-        ;({ granted, wakeAt } = this.#grantSlots(state))
-        this.#isPublished = this.#held.size + this.#waiting.length > 0
-        const calls = granted.flatMap(({ call, priority }) => (call ? (call.held?.priority ?? priority) : []))
-        return { calls, held: this.#held, waiting: this.#waiting }
+        ;({ granted, wakeAt } = this.#queue.grantSlots(state))
+        const { held, waiting } = this.#queue
+        this.#isPublished = held.size + waiting.length > 0
+        return { calls: granted.flatMap(({ call }) => call?.priority ?? []), held, waiting }
       })
       this.#lastId = last ?? this.#lastId
       for (const { client } of granted) client.resolve()
@@ -206,75 +188,18 @@ export class CallQuota {
       // No call was made, although the windows count some, and the database may.
       this.#forget()
       this.#isPublished = true
-      for (const call of granted) this.#held.delete(call)
-      for (const { client } of [...granted, ...this.#waiting.splice(0)]) client.reject(databaseProblem(cause) ?? cause)
+      const { held, waiting } = this.#queue
+      for (const call of granted) held.delete(call)
+      for (const { client } of [...granted, ...waiting.splice(0)]) client.reject(databaseProblem(cause) ?? cause)
     }
-    const absent = Array.from(this.#held, ({ absentUntil = Infinity }) => absentUntil)
-    const retryIn = this.budget.isShared && this.#waiting.length > 0 ? retryMs : Infinity
-    const waitMs = Math.min(Math.min(wakeAt, ...absent) - this.now(), retryIn)
+    const retryIn = this.budget.isShared && this.#queue.waiting.length > 0 ? retryMs : Infinity
+    const waitMs = Math.min(wakeAt - this.now(), retryIn)
     if (waitMs < Infinity) this.#retry = this.#clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
-  }
-
-  /** Grants in order until a call finds no room; refuses all those that cannot be granted in time. */
-  #grantSlots({ now, blockedUntil, waiters }: BudgetState) {
-    const granted: Reservation[] = []
-    const waiting: Reservation[] = []
-    let wakeAt = Infinity
-    const others = waiters.toSorted((one, other) => rank(one) - rank(other))
-    const ahead = new SlotCounts()
-    for (const call of this.#waiting) {
-      if ((call.absentUntil ?? Infinity) <= now) continue
-      // Those of a higher priority that wait in other processes go first.
-      for (; others[0] && rank(others[0]) < rank(call); others.shift()) ahead.add(others[0])
-      // Readers wait for their share, or for the whole window: what is left of that serves asynchronous batches.
-      if (call.priority === 'queued') ahead.delete('read')
-      const isNext = waiting.length === 0 || (call.priority === 'queued' && waiting.at(-1)?.priority === 'read')
-      const freeAt = Math.max(blockedUntil, this.windows.earliest(call, now, { ahead }))
-      if (isNext && freeAt <= now) {
-        this.#grant(call)
-        granted.push(call)
-        continue
-      }
-      // Held slots may be given back unused, so a call is refused early only where even that would not help.
-      const best = this.windows.earliest(call, now, { ahead, held: new SlotCounts() })
-      const isLate = call.deadline <= now || Math.max(blockedUntil, best) > call.deadline
-      if (call.absentUntil === undefined && isLate) {
-        const turnAt = Math.max(blockedUntil, this.windows.earliest(call, now, { ahead, inTurn: call.slots }))
-        // Retry-After leaves out the margin: a caller that returns waits that long in the queue.
-        const retryAfter = Math.max(1, Math.ceil((turnAt - marginMs - now) / 1000))
-        call.client.reject(registrarBusy(retryAfter))
-        if (call.callers.length === 0) continue
-        call.absentUntil = now + retryAfter * 1000 + graceMs
-      }
-      wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline, isNext ? freeAt : Infinity)
-      waiting.push(call)
-      ahead.add(call)
-    }
-    this.#waiting = waiting
-    return { granted, wakeAt }
-  }
-
-  /** Takes the slots of a call, in the turn in which they were found free: holds them, or counts one as a call. */
-  #grant(granted: Reservation) {
-    this.#turn = Math.max(this.#turn, granted.turn)
-    for (const [caller, next] of this.#turns) if (next <= this.#turn) this.#turns.delete(caller)
-    if (!granted.call) {
-      this.windows.held.add(granted)
-      return this.#held.add(granted)
-    }
-    const { held } = granted.call
-    const { priority } = held ?? granted
-    if (held) {
-      this.windows.held.add({ priority, slots: -1 })
-      held.slots -= 1
-      if (held.slots === 0) this.#held.delete(held)
-    }
-    this.windows.count(priority, this.now())
   }
 
   // All calls are read again: a standby that is promoted may lack some, and give their ids again.
   #forget() {
-    this.windows = new CallWindows(this.#options.limits)
+    this.windows.clear()
     this.#lastId = 0
   }
 
@@ -282,19 +207,10 @@ export class CallQuota {
     this.#adopt(await this.budget.read(this.#lastId))
   }
 
-  #adopt({ now, blockedUntil, calls, holds }: BudgetState) {
-    this.#clockOffset = now - this.#clock.now()
-    this.#blockedUntil = blockedUntil
-    for (const { priority, at } of calls) this.windows.count(priority, at)
-    this.#lastId = calls.at(-1)?.id ?? this.#lastId
-    for (const each of this.#held) {
-      if ((each.absentUntil ?? Infinity) > now) continue
-      this.release(each)
-      if ((each.cameBackAt ?? 0) > now - 60_000) continue
-      // The caller is gone: its further places must not keep slots from others, one window after another.
-      for (const place of this.#absent(each.priority, each.callers.slice(0, 1))) place.absentUntil = now
-      this.#turns.delete(turnKey(each))
-    }
-    this.windows.held = SlotCounts.sum([...holds, ...this.#held])
+  #adopt(state: BudgetState) {
+    this.#clockOffset = state.now - this.#clock.now()
+    this.#blockedUntil = state.blockedUntil
+    this.#lastId = state.calls.at(-1)?.id ?? this.#lastId
+    this.#queue.adopt(state)
   }
 }

@@ -47,60 +47,11 @@ export interface Slots {
   slots: number
 }
 
-/**
- * Slots for calls: first queued, then taken; those of a batch are held until it uses or releases them. After a 503 a
- * reservation with callers keeps its place in the queue, or its slots, until `absentUntil`: the first of them that
- * retries takes it over.
- */
-export interface Reservation extends Slots {
-  /** Authors of the write, or readers. The first is the key of fair queueing within a priority. */
-  readonly callers: readonly string[]
-  /** A single call, made as soon as it has its slot, which is one of `held` if it is present. */
-  readonly call?: { held: Reservation | undefined }
-  /** Its place in the fair queue. */
-  turn: number
-  deadline: number
-  absentUntil?: number | undefined
-  /** When its first caller last took over one of its places. */
-  cameBackAt?: number
-  client: PromiseWithResolvers<void>
-}
-
-/** Where a call gets its slot: the reservation of its batch, the queue of all calls, or a reservation of its own. */
-export type CallSlot = Priority | Reservation | ReserveOptions
-
-export interface ReserveOptions {
-  priority?: Priority
-  /** Default: as long as calls of this priority wait. Infinity: waits without a deadline. */
-  maxWaitMs?: number
-  callers?: readonly string[]
-}
-
-/** The order of priorities; a call whose slot is already held goes first. */
-export const rank = ({ slots, priority }: Slots) => (slots === 0 ? -1 : priorities.indexOf(priority))
-
-export const turnKey = ({ priority, callers }: Pick<Reservation, 'priority' | 'callers'>) => `${priority} ${callers[0]}`
-
-/** How long calls wait for slots; by default ten seconds. */
-export const maxWaits: Partial<Record<Priority, number>> = {
-  // Refusing the next call of a batch under way does harm: it waits until a whole minute's window has become free.
-  'follow-up': 61_000,
-  queued: Infinity,
-  background: Infinity,
-  sweep: Infinity,
-}
-
-/** The sum of slots by priority. */
-export class SlotCounts extends Map<string, number> {
-  static sum(all: Iterable<Slots>): SlotCounts {
-    const sums = new SlotCounts()
-    for (const each of all) sums.add(each)
-    return sums
-  }
-
-  add({ priority, slots }: Slots) {
-    this.set(priority, (this.get(priority) ?? 0) + slots)
-  }
+/** Adds slots to sums by priority. */
+export function addSlots(sums: Slots[], { priority, slots }: Slots) {
+  const known = sums.find((each) => each.priority === priority)
+  if (known) known.slots += slots
+  else sums.push({ priority, slots })
 }
 
 /** The registrar's sliding windows: the calls made and reserved in each, and when there is room for more. */
@@ -110,7 +61,7 @@ export class CallWindows {
   readonly #reads: Share
   readonly #shares: Share[]
   /** Slots that are reserved and not used yet. */
-  held = new SlotCounts()
+  held: Slots[] = []
 
   constructor(limits: CallLimit[]) {
     this.#keepMs = Math.max(...limits.map(({ window }) => windowMs[window])) + marginMs
@@ -133,6 +84,11 @@ export class CallWindows {
     }
   }
 
+  /** Forgets the calls, not the slots that are held. */
+  clear() {
+    for (const share of this.#shares) share.times = []
+  }
+
   /** The most slots that can be held at once. */
   most(priority: Priority): number {
     const limits = this.#sharesOf(priority).flatMap((share) => share.limits)
@@ -141,20 +97,20 @@ export class CallWindows {
 
   /**
    * The earliest time at which every window has room for the slots, or a whole window of them; those `ahead` are taken
-   * before them. `held` slots count as calls made now. `inTurn`: when the last of the slots is taken, so many at once as
-   * they come free; an upper estimate.
+   * before them. `held` slots count as calls made now. `groupSize`: the slots are taken in groups, each as soon as it is
+   * free; the time of the last group, an upper estimate.
    */
   earliest(
     { priority, slots }: Slots,
     now: number,
-    { ahead = new SlotCounts(), held = this.held, inTurn = 0 } = {},
+    { ahead = [] as Slots[], held = this.held, groupSize = 0 } = {},
   ): number {
     const times = this.#sharesOf(priority).flatMap((share) => {
       const wanted = slots + this.#sum(ahead, share)
       return share.limits.map(({ calls, window }) => {
         const lengthMs = windowMs[window] + marginMs
-        const usable = inTurn ? calls - (calls % inTurn) : calls
-        const full = inTurn ? Math.floor((wanted - 1) / usable) : 0
+        const usable = groupSize ? calls - (calls % groupSize) : calls
+        const full = groupSize ? Math.floor((wanted - 1) / usable) : 0
         const last = this.#sum(held, share) + Math.min(wanted - full * usable, calls)
         // All but the latest calls must have left the window by then; the call at this index leaves it last.
         const index = share.times.length + last - calls - 1
@@ -199,9 +155,9 @@ export class CallWindows {
     return this.#shares.filter((share) => share === this.#all || share.members.includes(priority))
   }
 
-  #sum(counts: SlotCounts, share: Share): number {
+  #sum(all: Slots[], share: Share): number {
     let sum = 0
-    for (const [priority, slots] of counts) if (share === this.#all || share.members.includes(priority)) sum += slots
+    for (const { priority, slots } of all) if (share === this.#all || share.members.includes(priority)) sum += slots
     return sum
   }
 }

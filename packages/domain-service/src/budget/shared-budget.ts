@@ -1,7 +1,7 @@
 import { join, list, name, now, type Postgres, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { leaseNow } from '../ledger/replicas/leases.ts'
 import { type BudgetShare, type BudgetState, type CallBudget, holdMs, keepMs } from './call-budget.ts'
-import { type Priority, priorities, SlotCounts } from './call-windows.ts'
+import { addSlots, type Priority, priorities, type Slots } from './call-windows.ts'
 
 const waiterMs = 3_000
 
@@ -58,13 +58,15 @@ export class SharedBudget implements CallBudget {
 
   /** Replaces what this process holds and waits for. */
   async #publish(transaction: SqlTransaction, share: BudgetShare) {
-    const [held, waiting] = [SlotCounts.sum(share.held), SlotCounts.sum(share.waiting)]
+    const [held, waiting]: [Slots[], Slots[]] = [[], []]
+    for (const each of share.held) addSlots(held, each)
+    for (const each of share.waiting) addSlots(waiting, each)
     await transaction.run(sql`with freed as (delete from ${holds} where id in (${list(this.#holdIds)}))
       delete from ${waiters} where account = ${this.#account} and replica = ${this.#replica}`)
-    for (const [priority, slots] of held)
+    for (const { priority, slots } of held)
       await transaction.run(sql`insert into ${holds} (id, account, priority, slots, until)
         values (${this.#idOf(priority)}, ${this.#account}, ${priority}, ${slots}, ${leaseNow} + ${holdMs})`)
-    for (const [priority, slots] of waiting)
+    for (const { priority, slots } of waiting)
       await transaction.run(sql`insert into ${waiters} (account, replica, priority, calls, until)
         values (${this.#account}, ${this.#replica}, ${priority}, ${slots}, ${leaseNow} + ${waiterMs})`)
   }

@@ -1,7 +1,6 @@
 import { type Clock, delay, type Histogram, HttpError, type Logger } from '@domains-and-files/http'
 import { LRUCache } from 'lru-cache'
-import type { CallQuota } from '../budget/call-quota.ts'
-import type { CallSlot } from '../budget/call-windows.ts'
+import type { CallQuota, CallSlot } from '../budget/call-quota.ts'
 import { domainNotFound, registrarUnavailable } from '../errors.ts'
 import { CallFailed } from './call-failed.ts'
 import type { Element } from './responses.ts'

@@ -1,8 +1,7 @@
 import { HttpError } from '@domains-and-files/http'
 import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
 import { LRUCache } from 'lru-cache'
-import type { CallQuota } from '../budget/call-quota.ts'
-import type { CallSlot } from '../budget/call-windows.ts'
+import type { CallQuota, CallSlot } from '../budget/call-quota.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import { emailTypes, type Zone } from '../dns/zone.ts'
 import { emailTypeUnknown } from '../errors.ts'
@@ -107,14 +106,9 @@ export class RegistrarClient {
    * `email_type_conflict` for a zone of unknown email type.
    */
   async replaceZone(domain: Domain, zone: Zone, slot: CallSlot, onSend: () => void): Promise<void> {
-    const { params, ...setHosts } = command('domains.dns.setHosts', 'DomainDNSSetHostsResult', domain)
-    return this.#caller.send({
-      ...setHosts,
-      params: { ...params, ...hostParams(zone) },
-      read: requireSuccess,
-      slot,
-      onSend,
-    })
+    const setHosts = command('domains.dns.setHosts', 'DomainDNSSetHostsResult', domain)
+    const params = { ...setHosts.params, ...hostParams(zone) }
+    return this.#caller.send({ ...setHosts, params, read: requireSuccess, slot, onSend })
   }
 
   /** The state of the registrar, as the API has it; makes no call. */

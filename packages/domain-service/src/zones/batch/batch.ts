@@ -116,13 +116,12 @@ export class Batch {
   async #recheck(writes: QueuedChange[]): Promise<QueuedChange[]> {
     const callers = new Map<string, ReturnType<BatchOptions['findCaller']>>()
     const findOnce = (id: string) => callers.getOrInsertComputed(id, this.#options.findCaller)
-    const checked = await Promise.allSettled(writes.map(({ request }) => checkRights(request, findOnce)))
-    const ends = writes.flatMap((write, index) => {
-      const check = checked[index]
-      return check?.status === 'rejected' ? failed(write, check.reason) : []
-    })
+    const checks = writes.map((write) =>
+      checkRights(write.request, findOnce).catch((error: unknown) => failed(write, error)),
+    )
+    const ends = (await Promise.all(checks)).filter((end) => typeof end === 'object')
     await this.#recorder.end(ends)
-    return writes.filter((_, index) => checked[index]?.status === 'fulfilled')
+    return writes.filter((write) => !ends.some((end) => end.write === write))
   }
 
   /** Settles these writes. Without any, only a late write is repaired. */
@@ -161,10 +160,8 @@ export class Batch {
         else if (outcome?.state === 'unsent' && outcome.retry && attempt < maxAttempts) {
           // The next attempt may find nothing to repair.
           const repairs = plan.evaluated.filter(({ write }) => write.request.reason)
-          await this.#recorder.end(
-            repairs.map((each) => endWith(send, each)),
-            send,
-          )
+          const ends = repairs.map((each) => endWith(send, each))
+          await this.#recorder.end(ends, send)
           this.#zone = outcome.retry.zone
         } else return await this.#endSend(send, plan.evaluated)
       }
@@ -232,11 +229,8 @@ export class Batch {
     cache.drop(this.#domain)
     this.#zone = undefined
     this.#sends = undefined
-    const known = {
-      recent: sends.recent,
-      late: late ? withoutRepaired(sends.late, late) : sends.late,
-    }
-    const outcome = await this.#registrar.write(base, zone, known)
+    const known = { recent: sends.recent, late: withoutRepaired(sends.late, late) }
+    const outcome = await this.#registrar.write({ before: base, after: zone, sends: known })
     // A zone that a late write left proves nothing about this send.
     const isLate = outcome.state === 'closed' && findLateWrite(known.late, outcome.found)
     const done = new Set(isLate ? [] : findDone(evaluated, outcome))

@@ -37,8 +37,8 @@ export async function readUntilCurrent(
     const isRepeated = seen.slice(-1).some((previous) => isSame(zone, previous.zone))
     const last = { zone, age: ageOf(zone, recent), isRepeated }
     seen.push(last)
-    const counts = last.age === 0 || (isRepeated && (last.age < 0 || mayEnd?.(zone)))
-    if (counts || seen.length === maxReads) return { seen, last }
+    const isAccepted = last.age === 0 || (isRepeated && (last.age < 0 || mayEnd?.(zone)))
+    if (isAccepted || seen.length === maxReads) return { seen, last }
     if (last.age > 0 && !mayEnd) await delay(reader.clock, lookAgainMs)
   }
 }
@@ -147,5 +147,5 @@ export function findRepair(zone: Zone, late: LateSend[], known?: LateRepair) {
 }
 
 /** Late writes without the one that is being repaired, unless another transmission of it is unanswered. */
-export const withoutRepaired = (late: LateSend[], repaired: LateRepair) =>
-  late.filter(({ id, unanswered }) => id !== repaired.send.id || unanswered > 1)
+export const withoutRepaired = (late: LateSend[], repaired: LateRepair | undefined) =>
+  late.filter(({ id, unanswered }) => id !== repaired?.send.id || unanswered > 1)

@@ -1,5 +1,7 @@
 import { type Clock, HttpError } from '@domains-and-files/http'
-import type { Priority, Reservation, ReserveOptions } from '../../budget/call-windows.ts'
+import type { Reservation } from '../../budget/call-queue.ts'
+import type { ReserveOptions } from '../../budget/call-quota.ts'
+import type { Priority } from '../../budget/call-windows.ts'
 import type { Domain } from '../../dns/domain-name.ts'
 import { differenceOf, isEmptyDelta, type Zone } from '../../dns/zone.ts'
 import { writeNotConfirmed, zoneKeepsChanging } from '../../errors.ts'
@@ -106,13 +108,13 @@ export class RegistrarZone implements Disposable {
    * Replaces the zone and finds out what became of it. A lost or broken answer is resolved by reading: the new zone there
    * means written; the old one means that it is sent once more; any other is not confirmed. Refusals are checked, too.
    */
-  async write(before: Zone, after: Zone, sends: Write['sends']): Promise<WriteOutcome> {
-    const write = { before, after, sends }
+  async write(write: Write): Promise<WriteOutcome> {
+    const { before, after } = write
     for (let unanswered = 0; ; ) {
       const sent = await this.#send(write)
       if ('error' in sent) return endUnsent(sent, { ...write, unanswered })
       const { failure } = sent
-      if (!failure && !this.#options.verify) return { state: 'settled', found: write.after, unanswered }
+      if (!failure && !this.#options.verify) return { state: 'settled', found: after, unanswered }
       if (failure && isRefusal(failure)) {
         const outcome = await this.#examineRefusal(write, failure)
         if (failure.kind !== 'busy' || outcome.state !== 'refused') return { ...outcome, unanswered }
@@ -125,8 +127,7 @@ export class RegistrarZone implements Disposable {
       const isDone = outcome !== 'unchanged' && outcome.error === undefined
       if (failure?.kind === 'unknown' && !isDone) unanswered += 1
       if (outcome !== 'unchanged') return { ...outcome, unanswered }
-      if (failure?.kind === 'doubtful')
-        return { state: 'refused', error: failure, rows: [], shown: write.before, unanswered }
+      if (failure?.kind === 'doubtful') return { state: 'refused', error: failure, rows: [], shown: before, unanswered }
       if (!mayResend) {
         const error = writeNotConfirmed(describeDifference(before, after))
         return { state: 'unknown', error, found: before, unanswered }

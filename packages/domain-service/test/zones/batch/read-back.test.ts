@@ -56,7 +56,7 @@ async function write(
   } as never) // The only methods that are called.
   const known = { recent, late: [] }
   await readCurrent(zone, known)
-  const { state, error } = await zone.write(before, wanted, known)
+  const { state, error } = await zone.write({ before, after: wanted, sends: known })
   return { state, error: error?.code ?? '', sends, reads: reads - 1 }
 }
 

@@ -256,7 +256,7 @@ test('a write that the registrar was too busy for goes on with the zone that was
   const known = { recent: [], late: [] }
   await registrar.read()
 
-  const outcome = await registrar.write(before, after, known)
+  const outcome = await registrar.write({ before, after, sends: known })
 
   expect(outcome).toEqual({ state: 'unsent', error: busy, retry: { zone: before }, unanswered: 0 })
   expect(read).toHaveBeenCalledTimes(2)

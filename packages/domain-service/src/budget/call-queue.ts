@@ -1,0 +1,148 @@
+import { registrarBusy } from '../errors.ts'
+import type { BudgetState } from './call-budget.ts'
+import { addSlots, type CallWindows, marginMs, type Priority, priorities, type Slots } from './call-windows.ts'
+
+/**
+ * Slots for calls: first queued, then taken; those of a batch are held until it uses or releases them. After a 503 a
+ * reservation with callers keeps its place in the queue, or its slots, until `absentUntil`: the first of them that
+ * retries takes it over.
+ */
+export interface Reservation extends Slots {
+  /** Authors of the write, or readers. The first names the flow of fair queueing within a priority. */
+  readonly callers: readonly string[]
+  /** A single call, made as soon as it has its slot, which is one of `held` if that is present; `priority`: of the slot. */
+  readonly call?: { priority: Priority; held: Reservation | undefined }
+  /** Its place in the fair queue: lower ones go first. */
+  readonly startTag: number
+  deadline: number
+  absentUntil?: number | undefined
+  /** When its first caller last took over one of its places. */
+  cameBackAt?: number
+  client: PromiseWithResolvers<void>
+}
+
+export type Wanted = Pick<Reservation, 'priority' | 'slots' | 'callers' | 'call'>
+
+/** How long after its Retry-After the place and the slots of an absent caller are kept. */
+const graceMs = 10_000
+/** A caller that took over a place within this time is not gone, although it did not take over another. */
+const presentMs = 60_000
+
+/** The order of priorities; a call whose slot is already held goes first. */
+const rank = ({ slots, priority }: Slots) => (slots === 0 ? -1 : priorities.indexOf(priority))
+
+const flowOf = ({ priority, callers }: Wanted) => `${priority} ${callers[0]}`
+
+/**
+ * The reservations of a process that wait for slots, and those that hold some. Slots go by priority, then by start-time
+ * fair queueing: a caller's second call comes after the first call of every other waiting caller.
+ */
+export class CallQueue {
+  readonly #windows: CallWindows
+  /** In the order in which they get their slots. */
+  waiting: Reservation[] = []
+  readonly held = new Set<Reservation>()
+  /** Of the fair queue: the latest start tag granted. */
+  #virtualTime = 0
+  /** The next start tag of each flow, unless the virtual time has reached it. */
+  readonly #nextTags = new Map<string, number>()
+
+  constructor(windows: CallWindows) {
+    this.#windows = windows
+  }
+
+  /** Enters the queue, or takes over the place or the slots that are kept for one of the callers. */
+  enter(wanted: Wanted, { now, deadline }: { now: number; deadline: number }): Reservation {
+    const wait = { client: Promise.withResolvers<void>(), deadline, absentUntil: undefined }
+    const [kept] = this.#absent(wanted)
+    if (kept) {
+      for (const each of this.#absent(kept, 1)) each.cameBackAt = now
+      if (this.held.has(kept)) wait.client.resolve()
+      return Object.assign(kept, wait)
+    }
+    const flow = flowOf(wanted)
+    const startTag = Math.max(this.#virtualTime, this.#nextTags.get(flow) ?? 0)
+    if (wanted.callers.length > 0) this.#nextTags.set(flow, startTag + 1)
+    const reservation = { ...wanted, ...wait, startTag }
+    this.waiting.push(reservation)
+    this.waiting.sort((one, other) => rank(one) - rank(other) || one.startTag - other.startTag)
+    return reservation
+  }
+
+  /** The reservations of this priority whose caller is absent, and is one of the first `count` callers. */
+  #absent({ priority, callers }: Wanted, count = callers.length): Reservation[] {
+    const wanted = callers.slice(0, count)
+    return [...this.held, ...this.waiting].filter(
+      (each) => each.absentUntil && each.priority === priority && wanted.some((by) => each.callers.includes(by)),
+    )
+  }
+
+  /** Counts the calls and the slots of other processes; gives up the slots of callers that have not come back. */
+  adopt({ now, calls, holds }: Pick<BudgetState, 'now' | 'calls' | 'holds'>) {
+    for (const { priority, at } of calls) this.#windows.count(priority, at)
+    for (const each of this.held) {
+      if ((each.absentUntil ?? Infinity) > now) continue
+      this.held.delete(each)
+      if ((each.cameBackAt ?? 0) > now - presentMs) continue
+      // The caller is gone: its further places must not keep slots from others, one window after another.
+      for (const place of this.#absent(each, 1)) place.absentUntil = now
+      this.#nextTags.delete(flowOf(each))
+    }
+    this.#windows.held = [...holds, ...this.held]
+  }
+
+  /** Grants in order until a call finds no room; refuses all those that cannot be granted in time. */
+  grantSlots({ now, blockedUntil, waiters }: BudgetState) {
+    const granted: Reservation[] = []
+    const waiting: Reservation[] = []
+    let wakeAt = Infinity
+    const others = waiters.toSorted((one, other) => rank(one) - rank(other))
+    let ahead: Slots[] = []
+    for (const call of this.waiting) {
+      if ((call.absentUntil ?? Infinity) <= now) continue
+      // Those of a higher priority that wait in other processes go first.
+      for (; others[0] && rank(others[0]) < rank(call); others.shift()) addSlots(ahead, others[0])
+      // Readers wait for their share, or for the whole window: what is left of that serves asynchronous batches.
+      if (call.priority === 'queued') ahead = ahead.filter(({ priority }) => priority !== 'read')
+      const isNext = waiting.length === 0 || (call.priority === 'queued' && waiting.at(-1)?.priority === 'read')
+      const freeAt = Math.max(blockedUntil, this.#windows.earliest(call, now, { ahead }))
+      if (isNext && freeAt <= now) {
+        this.#grant(call, now)
+        granted.push(call)
+        continue
+      }
+      // Held slots may be given back unused, so a call is refused early only where even that would not help.
+      const best = this.#windows.earliest(call, now, { ahead, held: [] })
+      const isLate = call.deadline <= now || Math.max(blockedUntil, best) > call.deadline
+      if (call.absentUntil === undefined && isLate) {
+        const expectedAt = Math.max(blockedUntil, this.#windows.earliest(call, now, { ahead, groupSize: call.slots }))
+        // Retry-After leaves out the margin: a caller that returns waits that long in the queue.
+        const retryAfter = Math.max(1, Math.ceil((expectedAt - marginMs - now) / 1000))
+        call.client.reject(registrarBusy(retryAfter))
+        if (call.callers.length === 0) continue
+        call.absentUntil = now + retryAfter * 1000 + graceMs
+      }
+      wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline, isNext ? freeAt : Infinity)
+      waiting.push(call)
+      addSlots(ahead, call)
+    }
+    this.waiting = waiting
+    for (const { absentUntil = Infinity } of this.held) wakeAt = Math.min(wakeAt, absentUntil)
+    return { granted, wakeAt }
+  }
+
+  /** Takes the slots that were found free: holds them, or counts one as a call. */
+  #grant(granted: Reservation, now: number) {
+    this.#virtualTime = Math.max(this.#virtualTime, granted.startTag)
+    for (const [flow, next] of this.#nextTags) if (next <= this.#virtualTime) this.#nextTags.delete(flow)
+    if (!granted.call) {
+      this.#windows.held.push(granted)
+      this.held.add(granted)
+      return
+    }
+    const { priority, held } = granted.call
+    if (held) held.slots -= 1
+    if (held?.slots === 0) this.held.delete(held)
+    this.#windows.count(priority, now)
+  }
+}
