@@ -104,7 +104,7 @@ export class DomainListStore {
 export const domainEvents = ['domain.added', 'domain.removed', 'domain.expiring'] as const
 
 /** The data of these events: the domain, and for `domain.expiring` the days that are left, in days of UTC. */
-export interface DomainTold {
+export interface DomainEventData {
   domain: DomainEntry
   days_left?: number
 }
@@ -124,7 +124,7 @@ function compare(
   known: Entries | undefined,
   { nowMs, toldAt }: { nowMs: number; toldAt: number },
 ): NewEvent[] {
-  const event = (type: (typeof domainEvents)[number], data: DomainTold) => ({ type, data })
+  const event = (type: (typeof domainEvents)[number], data: DomainEventData) => ({ type, data })
   const present = [...entries.values()].flatMap((domain) => {
     const before = known?.get(domain.name)
     const { expires_on: date } = domain

@@ -68,12 +68,14 @@ export class RetryingWriter {
    */
   async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<ChangeSummary> {
     const { clock } = this.#options
-    const { startedAt = clock.now(), unlessDone = false } = context
+    const { caller, requestId, startedAt = clock.now(), unlessDone = false } = context
     const until = startedAt + (context.maxWaitMs ?? maxWaitMs)
-    const done = this.#carryOut(domain, writeOf(domain, edit, context), { unlessDone, until })
+    // These clients know no preconditions and no dry run.
+    const write = requestOf(caller, { domain: domain.name, edit, force: false, requestId }, 'sync')
+    const done = this.#carryOut(domain, write, { unlessDone, until })
     done.catch(() => undefined) // After the time limit nobody waits for it; the ledger has its outcome.
     const effect = await Promise.race([done, delay(clock, Math.max(0, until - clock.now()))]).catch((error) => {
-      throw visibleError(error, context.caller)
+      throw visibleError(error, caller)
     })
     if (effect) return effect
     throw registrarBusy(retryAfterSeconds, 'The change is not done yet')
@@ -136,10 +138,6 @@ export class RetryingWriter {
     return undefined
   }
 }
-
-// These clients know no preconditions and no dry run.
-const writeOf = ({ name: domain }: Domain, edit: ZoneEdit, { caller, requestId }: WriteContext) =>
-  requestOf(caller, { domain, edit, force: false, requestId }, 'sync')
 
 const isSame = (one: ChangeRequest, other: ChangeRequest) =>
   one.domain === other.domain &&

@@ -61,8 +61,6 @@ export class Ledger extends ChangeHistory {
   /** Makes earlier commits survive a power cut. Concurrent callers share one fsync, off the event loop. */
   readonly #flush: () => Promise<void>
   readonly knownZones: KnownZones
-  /** No client waits for the change; a replica that is late with its renewal does not count as gone. */
-  readonly #isAbandoned: Statement
 
   constructor({ sql: database, leases }: LedgerOptions) {
     super(database, leases ? sql`(is_async = 1 or awaited_until > ${leaseNow})` : sql`1 = 1`)
@@ -70,9 +68,6 @@ export class Ledger extends ChangeHistory {
     this.#unsynced = database.unsynced ?? database
     this.#flush = async () => database.flush?.()
     this.knownZones = new KnownZones(database, database.unsynced)
-    this.#isAbandoned = leases
-      ? sql`(is_async = 0 and awaited_until <= ${leaseNow} - ${abandonedMs})`
-      : sql`is_async = 0` // Asked only of changes that an earlier process has left.
   }
 
   /** Queues an asynchronous change, or with its `effect` proposes it; see `insertChange`. */
@@ -214,7 +209,9 @@ export class Ledger extends ChangeHistory {
 
   /** Cancels queued changes that no client waits for. */
   async recover(): Promise<void> {
-    await cancelAll(this.sql, sql`${isPending} and ${this.#isAbandoned}`)
+    // Without leases an earlier process has left them all. With leases another replica may only be late with its renewal.
+    const isAbandoned = this.#leases ? sql`awaited_until <= ${leaseNow} - ${abandonedMs}` : sql`1 = 1`
+    await cancelAll(this.sql, sql`${isPending} and is_async = 0 and ${isAbandoned}`)
   }
 
   /** The request of a proposed change. @throws 409 `change_closed` */

@@ -11,7 +11,7 @@ import {
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import { readDomain } from '../dns/domain-name.ts'
-import { type DomainTold, domainEvents } from '../domain-list/list-store.ts'
+import { type DomainEventData, domainEvents } from '../domain-list/list-store.ts'
 import { changeClosed, changeNotFound, changeNotQueued, changeOutdated, ownChange, ownProposal } from '../errors.ts'
 import { changeStatuses, type Ledger, type StoredChange } from '../ledger/ledger.ts'
 import { changeEvents, changeOf, registrarEvents } from '../ledger/stored-change.ts'
@@ -190,7 +190,7 @@ export const eventSource: EventSource = {
   describe: (event, rights) => {
     if (event.type.startsWith('registrar.')) return event.data as { registrar: string } // As recorded.
     if (event.type.startsWith('domain.')) {
-      const { domain, ...days } = event.data as DomainTold // As recorded.
+      const { domain, ...days } = event.data as DomainEventData // As recorded.
       return allowsDomain(rights, domain.name) ? { ...withInstant(domain), ...days } : undefined
     }
     const change = changeOf(event)

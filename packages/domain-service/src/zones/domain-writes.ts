@@ -104,8 +104,8 @@ export class DomainWrites {
       let hasWorked = false
       try {
         const lease = await leases?.tryAcquire(this.#domain.name)
-        if (lease) hasWorked = await this.#hold().finally(() => leases?.release(lease))
-        else if (!leases) hasWorked = await this.#hold()
+        if (lease) hasWorked = await this.#runBatches().finally(() => leases?.release(lease))
+        else if (!leases) hasWorked = await this.#runBatches()
         await this.#answerEnded()
       } catch (error) {
         this.#endOutage(error)
@@ -123,7 +123,7 @@ export class DomainWrites {
   }
 
   /** Carries out the queued writes and the tasks. @returns whether there was anything to do, and it was done. */
-  async #hold(): Promise<boolean> {
+  async #runBatches(): Promise<boolean> {
     const { ledger } = this.#options
     for (let hasWorked = false; ; hasWorked = true) {
       if (hasWorked && this.#clients.size + this.#tasks.length === 0) return true

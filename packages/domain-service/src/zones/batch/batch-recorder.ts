@@ -79,7 +79,7 @@ export class BatchRecorder {
     const { ledger, log, cache, domain } = this.#options
     const { name } = domain
     const away = send ? undefined : ends.find(isAway)
-    if (away) this.fail(away.error)
+    if (away) this.#fail(away.error)
     let version: number | undefined
     try {
       // The registrar has the zone: a failing ledger must not turn a done write into a failed one.
@@ -87,7 +87,7 @@ export class BatchRecorder {
       else if (send) version = await ledger.endSend({ id: send.id, domain: name }, recorded(send, ends))
       else if (ends.length > 0) await ledger.endChanges(name, ends, ends.every(isForgettable))
     } catch (error) {
-      this.fail(error)
+      this.#fail(error)
       log.error({ err: error, domain: name }, 'outcome not recorded')
     }
     if (send && !send.outcome.error) cache.put(name, send.outcome.found, version)
@@ -105,15 +105,15 @@ export class BatchRecorder {
         queue.reject(write, error)
         continue
       }
-      const told = [...(warnings ?? done.each.warnings)]
-      if (!isRecorded && !isUnsent) told.push(notRecorded)
+      const shown = [...(warnings ?? done.each.warnings)]
+      if (!isRecorded && !isUnsent) shown.push(notRecorded)
       const { each, zone = each.after } = done
-      queue.resolve(write, { ...each, warnings: told, zone, verified })
+      queue.resolve(write, { ...each, warnings: shown, zone, verified })
     }
   }
 
   /** The ledger lacks an outcome: its changes are still queued, or their send is open. */
-  fail(error: unknown) {
+  #fail(error: unknown) {
     if (isDatabaseAway(error)) this.#awayAt = performance.now()
     this.failure ??= error
   }
