@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { open } from 'node:fs/promises'
-import { pipeline, Readable, type Transform } from 'node:stream'
-import { constants, crc32, createGunzip, createZstdDecompress } from 'node:zlib'
+import { pipeline, Readable } from 'node:stream'
+import { constants, crc32, createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
 import { HttpError } from '@domains-and-files/http'
 import { extract, type Header } from 'tar-stream'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
@@ -99,11 +99,14 @@ const windowTooLarge = 'the zstd needs a window of more than 8 MiB: compress it 
 const overheadBytes = 1_048_576
 const entryBytes = 8192
 
-async function* decompress(chunks: AsyncIterable<Buffer>, decoder: Transform) {
+async function* decompress(chunks: AsyncIterable<Buffer>, decoder: Gunzip | ZstdDecompress) {
   // Errors of both reach the loop below.
-  pipeline(Readable.from(chunks), decoder, () => undefined)
+  const tail = { bytes: 0, zeros: 0 }
+  pipeline(Readable.from(measureZeros(chunks, tail)), decoder, () => undefined)
   try {
     for await (const chunk of decoder) yield chunk as Buffer // Without an encoding, it is bytes.
+    // Node ignores what follows the last frame of a zstd; zeros may pad it, as in `cutPadding`.
+    if (tail.bytes - tail.zeros > decoder.bytesWritten) throw invalidArchive('more than zeros follow its end')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw code === 'ZSTD_error_frameParameter_windowTooLarge' ? invalidArchive(windowTooLarge) : faultOf(error)
@@ -205,7 +208,8 @@ async function cutPadding(file: string): Promise<void> {
 async function refuseMoreEntries(file: string, end: number): Promise<void> {
   await using handle = await open(file)
   const { buffer: next } = await handle.read(Buffer.alloc(4), 0, 4, end)
-  if (next.toString('latin1') === 'PK\x01\x02') throw invalidArchive('it has more entries than it counts')
+  const isEnd = ['PK\x05\x06', 'PK\x06\x06'].includes(next.toString('latin1')) // The second is that of Zip64.
+  if (!isEnd) throw invalidArchive('it has more entries than it counts')
 }
 
 const endBytes = 22

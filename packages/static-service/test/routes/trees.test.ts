@@ -209,6 +209,14 @@ describe('PUT /api/trees/{prefix}', () => {
       async () =>
         Buffer.concat([Buffer.from('502a4d180400000000000000', 'hex'), zstdCompressSync(await tar(...members))]),
     ],
+    [
+      'zstd of two frames, padded with zeros',
+      async () => {
+        const archive = await tar(...members)
+        const frames = [archive.subarray(0, 999), archive.subarray(999)].map((part) => zstdCompressSync(part))
+        return Buffer.concat([...frames, Buffer.alloc(9000)])
+      },
+    ],
     ['zip', async () => zip(...members.flatMap(plainMember))],
     [
       'zip whose names do not say that they are UTF-8',
@@ -575,6 +583,16 @@ describe('PUT /api/trees/{prefix}', () => {
       ],
       ['a cut zstd', async () => zstdCompressSync(await two()).subarray(0, -3), 400, 'invalid_archive'],
       [
+        'a zstd whose second frame is damaged',
+        async () => {
+          const frame = zstdCompressSync(await two())
+          return Buffer.concat([frame, damaged(zstdCompressSync(await tar(['c', 'C'])), 0)])
+        },
+        400,
+        'invalid_archive',
+        'more than zeros follow its end',
+      ],
+      [
         'zstd with a window of 16 MiB',
         async () => zstdFrame(await two(), 24),
         400,
@@ -586,6 +604,16 @@ describe('PUT /api/trees/{prefix}', () => {
       [
         'a zip that counts fewer entries',
         async () => counting(1, await zip(['a', ''], ['b', ''])),
+        400,
+        'invalid_archive',
+      ],
+      [
+        'a zip whose comment ends like a zip without entries',
+        async () => {
+          const [archive, none] = [await zip(['a', ''], ['b', '']), await zip()]
+          archive.writeUInt16LE(none.length, archive.length - 2)
+          return Buffer.concat([archive, none])
+        },
         400,
         'invalid_archive',
       ],
