@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type RawServerDefault } from 'fastify'
-import type { HttpError } from './http-error.ts'
+import { type HttpError, malformedUrl } from './http-error.ts'
 import { answerSocketError, type ConnectionLimits, defaultLimits, limitConnections } from './limits/connections.ts'
 import { shedLoad } from './limits/load-shedding.ts'
 import { limitBodies, parseJsonBodies, smallBody } from './limits/request-bodies.ts'
@@ -16,6 +16,7 @@ import {
   type CrossOriginHeaders,
   checkRequestHeads,
   crossOriginHeaders,
+  isDecodable,
   maxParamLength,
   parserOptions,
   refuseOtherMethods,
@@ -43,7 +44,7 @@ export interface AppOptions extends Partial<ConnectionLimits> {
   rawRoutes?: RawRoute[]
   /** Secrets in paths, which the logs replace. */
   redaction?: Redaction
-  /** The error for a path that cannot be percent-decoded. Default: `malformed_url`. */
+  /** The error for a URL that cannot be percent-decoded. Default: `malformed_url`. */
   badUrl?: () => HttpError
   /** Whether GET / leads to the docs. Default: true; false where the service has a page of its own. */
   servesRoot?: boolean
@@ -56,11 +57,11 @@ export interface AppOptions extends Partial<ConnectionLimits> {
  */
 export async function createApp(options: AppOptions, routes: (app: App) => Promise<void>): Promise<App> {
   const limits = { ...defaultLimits, ...options }
-  const { log, metrics, trustProxy, redaction, rawRoutes } = options
+  const { log, metrics, trustProxy, redaction, rawRoutes, badUrl = malformedUrl } = options
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
   const accessLog = new AccessLog(log, { trustProxy, metrics: requests, redaction })
   const crossOrigin = crossOriginHeaders(options.corsOrigin, [exposedHeaders, ...(options.exposedHeaders ?? [])])
-  const app = createServer(options, { limits, accessLog, crossOrigin })
+  const app = createServer(options, { limits, accessLog, crossOrigin, badUrl })
   serveOptionalSlashes(app)
   const lost = 'Log lines lost: disk full, or reader slow or closed'
   registerCounters(metrics, {
@@ -76,6 +77,7 @@ export async function createApp(options: AppOptions, routes: (app: App) => Promi
   validateRequests(app)
   // Before the hook that rejects unknown paths and methods, so that those responses have CORS headers, too.
   if (options.corsOrigin.length > 0) allowOrigins(app, crossOrigin)
+  app.addHook('onRequest', ({ url }, _reply, done) => done(isDecodable(url) ? undefined : badUrl()))
   refuseOtherMethods(app)
   serveOpenapi(app, options.about)
   // Relative redirect: a proxy may serve this app under a prefix.
@@ -88,9 +90,9 @@ export async function createApp(options: AppOptions, routes: (app: App) => Promi
 
 function createServer(
   options: AppOptions,
-  parts: { limits: ConnectionLimits; accessLog: AccessLog; crossOrigin: CrossOriginHeaders },
+  parts: { limits: ConnectionLimits; accessLog: AccessLog; crossOrigin: CrossOriginHeaders; badUrl: () => HttpError },
 ): App {
-  const { limits, accessLog, crossOrigin } = parts
+  const { limits, accessLog, crossOrigin, badUrl } = parts
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     schemaController: { compilersFactory: zodCompilers },
     loggerInstance: frameworkLogger(options.log),
@@ -112,8 +114,7 @@ function createServer(
     routerOptions: { maxParamLength },
     frameworkErrors: (error, request, reply) => {
       reply.headers({ 'x-request-id': request.id, ...crossOrigin(request.raw) })
-      const isBadUrl = error.code === 'FST_ERR_BAD_URL'
-      return answerError((isBadUrl && options.badUrl?.()) || error, request, reply)
+      return answerError(error.code === 'FST_ERR_BAD_URL' ? badUrl() : error, request, reply)
     },
     clientErrorHandler: (error, socket) => answerSocketError(error, socket, crossOrigin),
   }).withTypeProvider<ZodTypeProvider>()

@@ -38,10 +38,8 @@ export class HttpError extends Error {
 /** One 400 listing all validation errors, capped at 1,000. */
 export const validationFailed = (errors: Fault[]) =>
   new HttpError(400, 'validation_failed', summarize(errors), {
-    errors: errors.slice(0, maxFaults),
+    errors: errors.slice(0, 1000),
   })
-
-const maxFaults = 1000
 
 export const forbidden = (detail: string) => new HttpError(403, 'forbidden', detail)
 
@@ -58,8 +56,16 @@ function summarize(errors: Fault[]): string {
   return `${first?.path || 'The body'}: ${first?.message}${more}`
 }
 
+export const malformedUrl = () => new HttpError(400, 'malformed_url', 'The URL is not valid percent-encoded UTF-8')
+
 export const bodyTooLarge = () => new HttpError(413, 'body_too_large', 'The body is too large for this endpoint')
 
 /** @param types - what the endpoint takes */
 export const unsupportedMediaType = (types: readonly string[] = ['application/json']) =>
   new HttpError(415, 'unsupported_media_type', `Unsupported content type: send ${types.join(' or ')}`)
+
+// RFC 9110, 15.5.16.
+export const unsupportedCoding = () =>
+  new HttpError(415, 'unsupported_media_type', 'The body is taken as it is: send it without Content-Encoding', {
+    headers: { 'accept-encoding': 'identity' },
+  })

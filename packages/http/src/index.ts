@@ -4,7 +4,7 @@ export { type App, type AppOptions, createApp } from './create-app.ts'
 export * from './http-error.ts'
 export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
 export { hasBody } from './limits/connections.ts'
-export { bodyChunks, limitValues, takeBodies, textOf } from './limits/request-bodies.ts'
+export { bodyChunks, limitValues, refuseContentCoding, takeBodies, textOf } from './limits/request-bodies.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'
 export {
@@ -25,7 +25,7 @@ export {
   type RawResponse,
   type RawRoute,
 } from './requests/raw-route.ts'
-export { clientAddressReader, forwardingCheck, methodNotAllowed } from './requests/request-head.ts'
+export { clientAddressReader, forwardingCheck, isDecodable, methodNotAllowed } from './requests/request-head.ts'
 export { describeIssue, parseInput, pointerTo, toFaults, uncheckedJson } from './requests/validation.ts'
 export { type Access, answers, type HeaderDoc, operations } from './route-schema.ts'
 export * from './settings.ts'

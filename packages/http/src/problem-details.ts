@@ -115,15 +115,11 @@ type PluginError = Partial<FastifyError> & { expose?: boolean }
 function translate({ code = '', expose, statusCode: status = 500 }: PluginError, request: FastifyRequest) {
   if (!(code.startsWith('FST_') || expose) || status < 400 || status >= 500) return undefined
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return unsupportedMediaType(request.routeOptions.schema?.consumes)
-  const known = frameworkErrors[code]
-  if (known) return new HttpError(...known)
+  if (code === 'FST_ERR_MAX_PARAM_LENGTH') return urlTooLong
   return new HttpError(status, codes[status] ?? 'bad_request', STATUS_CODES[status] ?? 'Bad Request')
 }
 
-const frameworkErrors: Record<string, [number, string, string]> = {
-  FST_ERR_BAD_URL: [400, 'malformed_url', 'The path is not valid percent-encoded UTF-8'],
-  FST_ERR_MAX_PARAM_LENGTH: [414, 'url_too_long', 'A part of the path is too long'],
-}
+export const urlTooLong = new HttpError(414, 'url_too_long', 'A part of the path is too long')
 
 const codes: Record<number, string> = {
   400: 'malformed_body',

@@ -336,26 +336,29 @@ test('QUERY with a body of any type is a 405 of a path without it', async () => 
   expect(answer).toContain('HTTP/1.1 405 Method Not Allowed')
 })
 
-test('a path that cannot be decoded is a problem with a request id', async () => {
+const malformedUrls = ['/things/%ff', '/things?colour=%ff', '/nowhere?%e0%a4']
+
+test.each(malformedUrls)('%s, which cannot be decoded, is a problem with a request id', async (path) => {
   await using service = await start()
 
-  const answer = await fetch(`${service.url}/things/%ff`)
+  const answer = await fetch(`${service.url}${path}`)
 
   expect(answer.status).toBe(400)
   expect(answer.headers.get('x-request-id')).toBeTruthy()
   expect(await answer.json()).toMatchObject({ code: 'malformed_url' })
 })
 
-test('a service may say in its own words that a path cannot be decoded', async () => {
+test.each(malformedUrls)('a service may say in its own words that %s cannot be decoded', async (path) => {
   await using service = await start({ badUrl: () => new HttpError(400, 'invalid_path', 'No path') })
 
-  const answer = await fetch(`${service.url}/things/%ff`)
+  const answer = await fetch(`${service.url}${path}`)
 
   expect(await answer.json()).toMatchObject({ code: 'invalid_path', detail: 'No path' })
 })
 
 test.each([
   ['no HTTP at all', 'hello\r\n\r\n', '400 Bad Request', 'malformed_request'],
+  ['a version without this framing', 'GET /things HTTP/2.0\r\nhost: a\r\n\r\n', '400 Bad Request', 'malformed_request'],
   ['headers without end', `GET / HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(40_000)}\r\n\r\n`, '431 ', 'headers_too_large'],
 ])('%s is a problem too', async (_name, bytes, status, code) => {
   await using service = await start()

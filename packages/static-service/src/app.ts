@@ -12,7 +12,7 @@ import {
 import packageJson from '../package.json' with { type: 'json' }
 import type { FileRow } from './catalog/tables.ts'
 import type { Dependencies } from './dependencies.ts'
-import { invalidPath } from './errors.ts'
+import { undecodableUrl } from './errors.ts'
 import { registerMetrics } from './metrics.ts'
 import { registerAccessRoutes } from './routes/access.ts'
 import { limitToFolders } from './routes/callers.ts'
@@ -26,7 +26,7 @@ import { registerChangeRoutes } from './routes/history/changes.ts'
 import { registerHistoryRoutes } from './routes/history/history.ts'
 import { registerVersionRoutes } from './routes/history/versions.ts'
 import { registerLinkRoutes } from './routes/links.ts'
-import { documentStaticRoute } from './routes/static.ts'
+import { documentRawRoute, staticSchema } from './routes/static.ts'
 import { registerGetTreeRoute } from './routes/trees/get-tree.ts'
 import { registerPutTreeRoutes } from './routes/trees/put-tree.ts'
 import { exposedTusHeaders } from './routes/tus/tus-headers.ts'
@@ -54,7 +54,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       health: () => report(parts),
       rawRoutes: [serving.handler, serving.linkHandler],
       redaction: linkTokens,
-      badUrl: () => invalidPath('it is not valid percent-encoded UTF-8'),
+      badUrl: undecodableUrl,
     },
     (app) => registerRoutes(app, parts, serving),
   )
@@ -110,7 +110,7 @@ async function registerRoutes(app: App, parts: Dependencies, serving: ReturnType
     registerPutTreeRoutes(scope, files)
   })
   registerLinkRoutes(app, { links, catalog, base, findCaller: parts.auth.findCaller })
-  documentStaticRoute(app)
+  documentRawRoute(app, '/static/*', staticSchema)
 }
 
 function report({ auth: { checks }, catalog, store, uploads }: Dependencies): HealthReport {

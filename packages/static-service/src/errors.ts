@@ -5,6 +5,8 @@ import { forbidden, HttpError, unavailable } from '@domains-and-files/http'
 export const invalidPath = (reason: string, path = '') =>
   new HttpError(400, 'invalid_path', `Invalid path${path && ` ${quotePath(path)}`}: ${reason}`)
 
+export const undecodableUrl = () => invalidPath('it is not valid percent-encoded UTF-8')
+
 // Among a thousand paths of a request it says which one. What a display would obey is escaped.
 const quotePath = (path: string) =>
   JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path).replace(
@@ -43,9 +45,6 @@ export const digestMismatch = (field: string) =>
 
 export const partialPut = () =>
   new HttpError(400, 'malformed_request', 'PUT replaces the whole file: send it without Content-Range')
-
-export const contentCodingNotSupported = () =>
-  new HttpError(415, 'unsupported_media_type', 'Files are stored as sent: send the body without Content-Encoding')
 
 // Names up to 1,000 paths.
 const withPaths = (status: number, code: string, detail: string, paths: string[]) =>

@@ -61,7 +61,9 @@ test.each(['dns/hosts/{id}', 'dns/rrsets/www/A'])('an unchanged %s is a 304', as
 
   const same = await service.call('GET', url, { headers: { 'if-none-match': etag } })
   const other = await service.call('GET', url, { headers: { 'if-none-match': '"other"' } })
+  const unmet = await service.call('GET', url, { headers: { 'if-match': '"other"' } })
 
+  expect([unmet.status, unmet.body.code]).toEqual([412, 'precondition_failed'])
   expect([same.status, same.text, same.headers.get('etag')]).toEqual([304, '', etag])
   expect([other.status, other.headers.get('etag')]).toEqual([200, etag])
 })

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
-import { bodyTooLarge, HttpError, malformedBody, unavailable } from '../http-error.ts'
+import { bodyTooLarge, HttpError, malformedBody, unavailable, unsupportedCoding } from '../http-error.ts'
 import { type Metrics, registerGauges } from '../monitoring/metrics.ts'
 
 declare module 'fastify' {
@@ -196,18 +196,16 @@ async function receiveBody({ server, raw, routeOptions }: FastifyRequest): Promi
   return promise
 }
 
-const mediaTypes = ['application/json', 'application/merge-patch+json']
-
 /**
  * Parses JSON bodies strictly: UTF-8, uncompressed, no prototype keys, at most 5,000 values. An empty body is rejected
  * only by routes that need one, since many clients send `content-type: application/json` with every request.
  */
 export function parseJsonBodies(app: FastifyInstance) {
   const parseJson = app.getDefaultJsonParser('error', 'error')
-  takeBodies(app, mediaTypes, async (body, request) => {
+  takeBodies(app, ['application/json', 'application/merge-patch+json'], async (body, request) => {
     const schema = request.routeOptions.schema?.body as z.ZodType | undefined
     if (body.length === 0 && schema?.safeParse(undefined).success !== false) return undefined
-    if ((request.headers['content-encoding'] ?? 'identity') !== 'identity') throw contentCodingNotSupported()
+    refuseContentCoding(request.headers)
     const text = textOf(body, request)
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     void parseJson(request, text, (error, value) => {
@@ -262,11 +260,10 @@ export function limitValues(body: unknown, max = 5_000): void {
   }
 }
 
-// RFC 9110, 15.5.16.
-const contentCodingNotSupported = () =>
-  new HttpError(415, 'unsupported_media_type', 'Send the body without Content-Encoding: JSON is not decompressed', {
-    headers: { 'accept-encoding': 'identity' },
-  })
+/** @throws {HttpError} 415 for a body that would have to be decoded. */
+export function refuseContentCoding({ 'content-encoding': coding = 'identity' }: IncomingHttpHeaders): void {
+  if (coding.toLowerCase() !== 'identity') throw unsupportedCoding()
+}
 
 const charsetNotSupported = () =>
   new HttpError(415, 'unsupported_media_type', 'Send the body as UTF-8, and name no other charset')

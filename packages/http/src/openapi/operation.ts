@@ -1,7 +1,7 @@
 import type { RouteOptions } from 'fastify'
 import { z } from 'zod'
 import { bodyTooLarge, HttpError, malformedBody, unsupportedMediaType, validationFailed } from '../http-error.ts'
-import { Problem, problemOf } from '../problem-details.ts'
+import { Problem, problemOf, urlTooLong } from '../problem-details.ts'
 import type { HeaderDoc, ResponseDoc } from '../route-schema.ts'
 import { exampleOf, type JsonSchema, type JsonSchemas } from './json-schemas.ts'
 
@@ -62,8 +62,6 @@ export const failuresOf = ({ schema = {} }: DocumentedRoute): HttpError[] =>
     ...(schema.params ? [urlTooLong] : []),
     ...(schema.body && !schema.consumes ? bodyErrors : []),
   ].filter((error) => error instanceof HttpError)
-
-const urlTooLong = new HttpError(414, 'url_too_long', 'A part of the path is too long')
 
 const bodyErrors = [malformedBody('The body is not valid JSON'), bodyTooLarge(), unsupportedMediaType()]
 

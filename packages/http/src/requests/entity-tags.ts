@@ -1,3 +1,6 @@
+import type { IncomingMessage } from 'node:http'
+import { HttpError } from '../http-error.ts'
+
 /** The tags that a condition lists: any (`*`), or these opaque tags, quotes included. */
 export type TagList = '*' | readonly string[]
 
@@ -9,6 +12,13 @@ export const readIfNoneMatch = (field: string): TagList => readTags(field, 'weak
 
 /** Whether the list names this strong tag. For `*` always true: the caller knows whether a representation exists. */
 export const includesTag = (list: TagList, etag: string) => list === '*' || list.includes(etag)
+
+/** Whether a GET of a resource without dates is a 304 (RFC 9110, 13.2.2). @throws {HttpError} `precondition_failed`. */
+export function isNotModified({ headers }: Pick<IncomingMessage, 'headers'>, etag: string): boolean {
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
+  if (ifMatch === undefined || includesTag(readIfMatch(ifMatch), etag)) return isCurrent(ifNoneMatch, etag)
+  throw new HttpError(412, 'precondition_failed', 'This has changed since you read it: read it again')
+}
 
 /** Whether a cached response with this tag is still current by `If-None-Match`. */
 export const isCurrent = (ifNoneMatch: string | undefined, etag: string) =>

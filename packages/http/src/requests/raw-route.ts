@@ -143,7 +143,7 @@ export class RawRouteServer {
     const outcome = this.#recordOnceClosed(exchange)
     try {
       for await (const chunk of { [Symbol.asyncIterator]: () => body }) {
-        response.setTimeout(body.isScarce ? Math.min(stallTimeoutMs, scarceTimeout) : stallTimeoutMs)
+        response.setTimeout(body.isScarce ? Math.min(stallTimeoutMs, 10_000) : stallTimeoutMs)
         await written(response, chunk)
       }
       response.end()
@@ -209,8 +209,6 @@ function routeOf(routes: RawRoute[], url: string): RawRoute | undefined {
     return undefined
   }
 }
-
-const scarceTimeout = 10_000
 
 /** Resolves when the kernel has taken the bytes. @throws if the connection is closed before. */
 const written = (response: ServerResponse, bytes: Buffer) =>

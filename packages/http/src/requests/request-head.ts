@@ -62,7 +62,7 @@ function continueOnRead(request: IncomingMessage, response: ServerResponse) {
 /** The error for a request that is ambiguous. */
 export function framingError({ headers, httpVersion, method, url }: IncomingMessage): HttpError | undefined {
   const { host, 'transfer-encoding': coding } = headers
-  if (httpVersion === '0.9') return ambiguous('This is HTTP/0.9: speak HTTP/1.1')
+  if (!['1.0', '1.1'].includes(httpVersion)) return ambiguous(`This is HTTP/${httpVersion}: speak HTTP/1.1`)
   if (host === undefined && httpVersion !== '1.0') return ambiguous('Send one header Host')
   if (host !== undefined && !/^[\w.:[\]~%-]*$/.test(host)) return ambiguous('Send one header Host, and a valid one')
   if (url?.includes('#') || (url === '*' && method !== 'OPTIONS')) return ambiguous('A path begins with / and has no #')
@@ -150,6 +150,15 @@ export function allowOrigins(app: FastifyInstance, crossOrigin: CrossOriginHeade
     if (!vary.includes('Origin')) reply.header('vary', `${vary}, Origin`)
     done(null, payload)
   })
+}
+
+/** Whether a URL is percent-encoded UTF-8. The router refuses other paths, but leaves parts of a query undecoded. */
+export function isDecodable(url: string): boolean {
+  try {
+    return decodeURIComponent(url) !== undefined
+  } catch {
+    return false
+  }
 }
 
 export const maxParamLength = 1024

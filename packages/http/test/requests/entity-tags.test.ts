@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { includesTag, isCurrent, readIfMatch, readIfNoneMatch } from '../../src/index.ts'
+import { includesTag, isCurrent, isNotModified, readIfMatch, readIfNoneMatch } from '../../src/index.ts'
 
 // RFC 9110, 8.8.3.2: the field, and whether it names "a" by strong and by weak comparison.
 test.each([
@@ -41,4 +41,23 @@ test('without If-None-Match no response is current', () => {
 test('a long list is read in linear time', () => {
   const field = `${'"x", '.repeat(3000)}"a"`
   expect(isCurrent(field, '"a"')).toBe(true)
+})
+
+// RFC 9110, 13.2.2: If-Match first.
+test.each([
+  [undefined, undefined, false],
+  [undefined, '"a"', true],
+  ['"a"', undefined, false],
+  ['*', '"b"', false],
+  ['"b", "a"', 'W/"a"', true],
+])('with If-Match %j and If-None-Match %j a resource is not modified: %j', (ifMatch, ifNoneMatch, expected) => {
+  const headers = { 'if-match': ifMatch, 'if-none-match': ifNoneMatch }
+
+  expect(isNotModified({ headers }, '"a"')).toBe(expected)
+})
+
+test.each(['"b"', 'W/"a"', 'a'])('with If-Match %j a resource is refused', (ifMatch) => {
+  const headers = { 'if-match': ifMatch, 'if-none-match': '"a"' }
+
+  expect(() => isNotModified({ headers }, '"a"')).toThrow(expect.objectContaining({ code: 'precondition_failed' }))
 })

@@ -38,15 +38,6 @@ export function readUrlPath(url: string, decoded: string): string {
 /** Whether the path of a URL, before its query, contains `%2F`. */
 export const hasEncodedSlash = (url: string) => /^[^?]*%2f/i.test(url)
 
-/** A URL, or a part of one, decoded. @throws {HttpError} `invalid_path` where it is not percent-encoded UTF-8. */
-export function decodeUrl(url: string): string {
-  try {
-    return decodeURIComponent(url)
-  } catch {
-    throw invalidPath('it is not valid percent-encoded UTF-8')
-  }
-}
-
 /** The last segment of a path. */
 export const nameOf = (path: string) => path.slice(path.lastIndexOf('/') + 1)
 

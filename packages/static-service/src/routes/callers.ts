@@ -3,12 +3,12 @@ import { type App, type HttpError, validationFailed } from '@domains-and-files/h
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Actor } from '../catalog/tables.ts'
 import { directoryNotFound, fileNotFound, invalidPath, reservedPath } from '../errors.ts'
-import { decodeUrl, readDirectory, readUrlPath, readWrittenPath } from '../files/file-path.ts'
+import { readDirectory, readUrlPath, readWrittenPath } from '../files/file-path.ts'
 
 /**
  * Limits the routes that are registered from now on to the folders of their callers, before the hooks of the route, and
- * before validation: what is outside a caller's folders is absent, whatever else is wrong with the request. A URL that
- * cannot be decoded is refused. A route that does not declare `folders` stops the boot.
+ * before validation: what is outside a caller's folders is absent, whatever else is wrong with the request. A route that
+ * does not declare `folders` stops the boot.
  */
 export function limitToFolders(app: App): void {
   app.addHook('onRoute', (route) => {
@@ -21,7 +21,6 @@ export function limitToFolders(app: App): void {
     const check: onRequestHookHandler = (request, _reply, done) => {
       const { folders: own } = request.caller
       try {
-        decodeUrl(request.url) // The framework leaves a malformed query parameter undecoded.
         if (own && folders === 'prefix') limitPrefix(request, own)
         if (own && folders === 'path') requirePath({ folders: own }, pathOf(request))
         done()

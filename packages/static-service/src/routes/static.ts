@@ -13,7 +13,7 @@ const StaticQuery = z.looseObject({
   download: mayRepeat.describe('with any value or none: the browser saves the file'),
 })
 
-const staticSchema = {
+export const staticSchema = {
   operationId: 'getContent',
   summary: 'The content of a file',
   description:
@@ -42,9 +42,6 @@ const staticSchema = {
   params: restOfUrl('the path of a file', file.path),
   querystring: StaticQuery,
 }
-
-/** Documents /static/{path}: `StaticHandler` answers. */
-export const documentStaticRoute = (app: App) => documentRawRoute(app, '/static/*', staticSchema)
 
 /** Documents what a `RawRoute` answers before the framework. */
 export function documentRawRoute(app: App, url: string, schema: FastifySchema): void {

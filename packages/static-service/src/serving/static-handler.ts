@@ -85,7 +85,7 @@ export class StaticHandler implements RawRoute {
     if (method !== 'GET' && method !== 'HEAD') return respondToOther(request)
     const path = url.length <= maxPlainLength ? plainPath.exec(url)?.[1] : undefined
     const { files, rules } = this.#dependencies
-    const target = path ? { path, ...plainTarget } : readTarget(url, rules)
+    const target = path ? { path, isDirectory: false, query: undefined } : readTarget(url, rules)
     const asked = { request, target, isFallback: false, attempt: 0 }
     return this.#serve(asked, files.find(request, target.path))
   }
@@ -240,8 +240,6 @@ export class StaticHandler implements RawRoute {
     return asked.request.method === 'HEAD' ? this.#respondHead(selected) : this.#sendContent(selected)
   }
 }
-
-const plainTarget = { isDirectory: false, query: undefined }
 
 // A file may be replaced between reading its row and its bytes. After this many attempts the bytes are taken as lost.
 const maxAttempts = 8

@@ -1,7 +1,7 @@
-import { HttpError } from '@domains-and-files/http'
+import { HttpError, isDecodable } from '@domains-and-files/http'
 import type { Config } from '../config.ts'
-import { encodedSlash, fileNotFound } from '../errors.ts'
-import { decodeUrl, hasEncodedSlash, join, parentOf, readPath } from '../files/file-path.ts'
+import { encodedSlash, fileNotFound, undecodableUrl } from '../errors.ts'
+import { hasEncodedSlash, join, parentOf, readPath } from '../files/file-path.ts'
 
 type Policies = Config['static']
 
@@ -53,7 +53,8 @@ export function splitTarget(url: string) {
  */
 export function readTarget(url: string, policies: Policies): Target {
   const { rest, query } = splitTarget(url)
-  const text = decodeUrl(rest)
+  if (!isDecodable(rest)) throw undecodableUrl()
+  const text = decodeURIComponent(rest)
   // One file has one URL: an encoded slash is no separator.
   if (hasEncodedSlash(rest)) throw encodedSlash(text)
   if (text.startsWith('/')) throw fileNotFound(text)

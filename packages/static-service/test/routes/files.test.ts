@@ -17,10 +17,12 @@ test('a record is not sent again while it is the same, and has another tag once 
   const first = await service.call('GET', '/api/files/a')
   const headers = { 'if-none-match': `"x", W/${first.headers.etag}` }
 
+  const other = await service.call('GET', '/api/files/a', { headers: { ...headers, 'if-match': '"x"' } })
   const same = await service.call('GET', '/api/files/a', { headers })
   await service.put('a', 'content', { user: 'editor' })
   const changed = await service.call('GET', '/api/files/a', { headers })
 
+  expect([other.status, other.body.code]).toEqual([412, 'precondition_failed'])
   expect([same.status, same.bytes.length, same.headers.etag]).toEqual([304, 0, first.headers.etag])
   expect([changed.status, changed.body.uploaded_by]).toEqual([200, 'editor'])
 })

@@ -13,7 +13,7 @@ import type { FileRow } from '../../src/catalog/tables.ts'
 import { readConfig } from '../../src/config.ts'
 import { categoryOf, contentTypeOf } from '../../src/files/media-type.ts'
 import type { ContentCoding } from '../../src/rfc9110/content-codings.ts'
-import { documentStaticRoute } from '../../src/routes/static.ts'
+import { documentRawRoute, staticSchema } from '../../src/routes/static.ts'
 import { ContentCache } from '../../src/serving/content-cache.ts'
 import { readableFiles } from '../../src/serving/readable-files.ts'
 import { StaticHandler } from '../../src/serving/static-handler.ts'
@@ -112,7 +112,7 @@ export async function startStatic(
       maxQueueMs: 60_000,
       rawRoutes: [new StaticHandler({ cache, files, rules, isForwarded, now })],
     },
-    async (routes) => documentStaticRoute(routes),
+    async (routes) => documentRawRoute(routes, '/static/*', staticSchema),
   )
   await app.listen({ host: '127.0.0.1', port: 0 })
   const own = app.server.address() as AddressInfo // An address with a port, since we listen on one.

@@ -1,5 +1,5 @@
 import { allowsDomain, type Caller, requireWithinRecords } from '@domains-and-files/auth'
-import { type App, afterQuery, forbidden, isCurrent, validationFailed } from '@domains-and-files/http'
+import { type App, afterQuery, forbidden, isNotModified, validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { windowMs } from '../../budget/call-windows.ts'
@@ -118,9 +118,8 @@ export async function readZone<Answer>(
   const etag = etagOf(cached.value)
   reply.header('etag', etag)
   setAgeHeader(reply, cached)
-  const { 'if-none-match': tags } = request.headers
   const answer = describe(cached.value)
-  return tags !== undefined && isCurrent(tags, etag) ? reply.code(304).send() : answer
+  return isNotModified(request, etag) ? reply.code(304).send() : answer
 }
 
 /** Whether the client refuses a cached answer (RFC 9111, 5.2.1). */

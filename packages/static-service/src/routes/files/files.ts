@@ -1,4 +1,4 @@
-import { type App, answers, bodyChunks, isCurrent, operations } from '@domains-and-files/http'
+import { type App, answers, bodyChunks, isNotModified, operations, unsupportedCoding } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import * as errors from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
@@ -23,7 +23,7 @@ const params = restOfUrl('path of a file, its slashes not percent-encoded', file
 
 function sendRecord(request: FastifyRequest, reply: FastifyReply, { etag, json }: SentRecord) {
   reply.header('etag', etag).header('cache-control', 'private, no-cache')
-  if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send()
+  if (isNotModified(request, etag)) return reply.code(304).send()
   return reply.header('content-type', 'application/json; charset=utf-8').send(json)
 }
 
@@ -66,7 +66,7 @@ const routes = operations({
       errors.encodedSlash('notes/hello.txt'),
       errors.digestMismatch('Content-Digest'),
       errors.partialPut(),
-      errors.contentCodingNotSupported(),
+      unsupportedCoding(),
       fileTooLarge,
     ],
     ...storedAnswers,

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { readmit } from '@domains-and-files/auth'
-import { type App, readIfMatch, readIfNoneMatch } from '@domains-and-files/http'
+import { type App, readIfMatch, readIfNoneMatch, refuseContentCoding } from '@domains-and-files/http'
 import { allEnded, DatabaseUnavailableError } from '@domains-and-files/persistence'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -46,11 +46,6 @@ export async function registerRawBodies(app: App, register: (scope: App) => void
 
 /** The schema of a body that its handler reads. */
 export const rawBody = (example: string) => z.any().meta({ type: 'string', format: 'binary', examples: [example] })
-
-/** @throws {HttpError} `unsupported_media_type` for a body that would have to be decoded to be stored. */
-export function refuseContentCoding({ 'content-encoding': coding }: IncomingHttpHeaders): void {
-  if (coding !== undefined && coding.toLowerCase() !== 'identity') throw errors.contentCodingNotSupported()
-}
 
 /**
  * Refuses uploads as early as their end is certain: by Content-Length, by what is stored at the path, or as soon as a

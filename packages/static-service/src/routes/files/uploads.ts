@@ -5,6 +5,8 @@ import {
   HttpError,
   operations,
   pointerTo,
+  refuseContentCoding,
+  unsupportedCoding,
   validationFailed,
 } from '@domains-and-files/http'
 import multipart, { type Multipart } from '@fastify/multipart'
@@ -20,7 +22,6 @@ import {
   checkDistinct,
   conditionsOf,
   type FileDependencies,
-  refuseContentCoding,
   sendStored,
   stage,
   storeFiles,
@@ -34,7 +35,7 @@ const formErrors = [
   errors.fileNotFound(file.path),
   errors.malformedUpload(undefined),
   errors.notMultipart(),
-  errors.contentCodingNotSupported(),
+  unsupportedCoding(),
 ]
 
 const routes = operations({

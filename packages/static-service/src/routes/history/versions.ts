@@ -1,4 +1,4 @@
-import { type App, answers, isCurrent, listSchema, operations, pageQuery, paginate } from '@domains-and-files/http'
+import { type App, answers, isNotModified, listSchema, operations, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { etagOf } from '../../catalog/changes/file-changes.ts'
@@ -151,7 +151,7 @@ export function registerVersionRoutes(app: App, catalog: Catalog) {
     if (!newest) throw noVersion()
     const etag = etagOf(newest)
     reply.header('etag', etag).header('cache-control', 'public, max-age=5')
-    if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
+    if (isNotModified(request, etag)) return reply.code(304).send(undefined)
     return reply.send(describeVersion(newest))
   })
   app.get('/api/versions/:version', routes.getVersion, async ({ params }) =>

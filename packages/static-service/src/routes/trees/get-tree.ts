@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { type App, isCurrent, operations } from '@domains-and-files/http'
+import { type App, isNotModified, operations } from '@domains-and-files/http'
 import { type BlobRef, verifiedPieces } from '@domains-and-files/persistence'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyRequest } from 'fastify'
@@ -94,7 +94,7 @@ export function registerGetTreeRoute(app: App, { catalog, store }: FileDependenc
     const { files, etag } = tree
     if (files === 0) throw errors.directoryNotFound(directory)
     reply.header('etag', etag).header('cache-control', 'private, no-cache').header('vary', 'Accept')
-    if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
+    if (isNotModified(request, etag)) return reply.code(304).send(undefined)
     const type = formatOf(request.headers.accept)
     const pages = pagesOf(catalog, directory, tree)
     const archive = formats[type]

@@ -8,6 +8,7 @@ import {
   operations,
   parseInput,
   textOf,
+  unsupportedCoding,
 } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -68,7 +69,7 @@ const routes = operations({
       ...treePathErrors,
       errors.invalidArchive('its name contains ..', '../notes'),
       malformedBody('The body is not valid JSON'),
-      errors.contentCodingNotSupported(),
+      unsupportedCoding(),
       errors.directoryNotFound('previews/pr-12'),
       errors.pathConflict('notes'),
       ...atErrors,
@@ -88,7 +89,7 @@ const routes = operations({
     description:
       'It is kept for a day without a file, for manifests of the same caller. The body is the content, of any type.',
     params: z.object({ sha256: Digest.meta({ description: 'SHA-256 of the body', examples: [file.sha256] }) }),
-    errors: [errors.digestMismatch('its name'), fileTooLarge, errors.contentCodingNotSupported(), ...noRoom],
+    errors: [errors.digestMismatch('its name'), fileTooLarge, unsupportedCoding(), ...noRoom],
     consumes: ['application/octet-stream'],
     body: rawBody('Hello, files\n'),
     responses: { 201: { description: 'Stored' }, 204: { description: 'It was stored already' } },
