@@ -74,7 +74,7 @@ export const reliabilityFlows: Flows = {
     await west.page.locator('dd', { hasText: created }).waitFor()
     await west.page.locator('dd', { hasText: expires }).waitFor()
     await west.goTo(`/domains?search=${domain}`)
-    await west.page.locator('td', { hasText: created_on }).waitFor()
+    await west.page.locator('td', { hasText: created }).waitFor()
     await west.page.locator(`.expiry[title="${expires}"]`).waitFor()
     west.checkComplaints()
   },
