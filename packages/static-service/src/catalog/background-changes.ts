@@ -70,7 +70,7 @@ export class BackgroundChanges {
 
   async #runSlices(id: number): Promise<Removed> {
     const { writes } = this.#dependencies
-    const sum = { files: 0, bytesFreed: 0 }
+    const sum = { files: 0, bytes: 0, bytesFreed: 0 }
     for (;;) {
       const outcome = await writes.continue({ id }).catch(async (error) => {
         const isRefused = error instanceof HttpError && error.status < 500
@@ -79,6 +79,7 @@ export class BackgroundChanges {
       })
       if (!outcome) throw new OutcomeUnknownError('another process has ended the change')
       sum.files += outcome.files
+      sum.bytes += outcome.bytes
       sum.bytesFreed += outcome.bytesFreed
       if (outcome.isLast) return sum
       if (this.#isClosing) throw new OutcomeUnknownError('the service stops')

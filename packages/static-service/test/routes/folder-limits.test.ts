@@ -273,6 +273,21 @@ test('a limited user logs in, makes API tokens with its folders at most, and log
 })
 
 // Last: its deploys are changes that others would list.
+test.each([
+  ['paths', { paths: ['docs/guess/f'] }],
+  ['a directory', { prefix: 'docs/guess/' }],
+])('what a limited caller deletes by %s does not tell whether files outside have that content', async (_, json) => {
+  const bytesFreed = async (content: string) => {
+    await as('docs', 'PUT', '/api/files/docs/guess/f', { body: content })
+    return (await as('docs', 'POST', '/api/files/delete', { json })).body
+  }
+
+  expect([await bytesFreed('secret'), await bytesFreed('no file')]).toEqual([
+    { files_deleted: 1, bytes_freed: 6 },
+    { files_deleted: 1, bytes_freed: 7 },
+  ])
+})
+
 test('a limited caller names contents that a file in its folders has or had, or that it has sent', async () => {
   const secret = digestOf('secret')
   const deploy = (sha256: string) =>

@@ -22,7 +22,7 @@ export async function changeBelow(group: Group, change: DirectoryChange): Promis
   const table = await loadFiles(group, [from, within])
   const count = table.directories.get(from)?.files
   if (count === undefined) throw directoryNotFound(from)
-  if (from === to) return { files: 0, bytesFreed: 0 }
+  if (from === to) return { files: 0, bytes: 0, bytesFreed: 0 }
   if (to !== null && isIntoItself({ from, to })) throw moveIntoItself(to)
   // If files move up to paths that others still occupy, no slice can run before the rest.
   const isTaken = (table.files.get(within) ?? table.directories.get(within)) !== undefined
@@ -71,9 +71,9 @@ export async function rehearse(
 async function changeThese(group: Group, rows: StoredFile[], change: DirectoryChange): Promise<Removed> {
   const table = await applyToThese(group, rows, change)
   const { bytesFreed } = table
-  table.accept(change.cause)
+  const entry = table.accept(change.cause)
   await writeChanges(group)
-  return { files: rows.length, bytesFreed }
+  return { files: rows.length, bytes: entry?.bytes ?? 0, bytesFreed }
 }
 
 async function applyToThese(group: Group, rows: StoredFile[], { from, to, overwrite }: DirectoryChange) {

@@ -70,8 +70,8 @@ export function remove(
   if (unmet) throw errors.preconditionFailed(unmet.path)
   exchange(table, rows)
   const { bytesFreed } = table
-  table.accept({ ...actor, action: 'delete' })
-  return { files: paths.length, bytesFreed }
+  const change = table.accept({ ...actor, action: 'delete' })
+  return { files: paths.length, bytes: change?.bytes ?? 0, bytesFreed }
 }
 
 /** Stores these files except unchanged ones, and ends the other files of `before`. @throws {HttpError} */

@@ -41,7 +41,9 @@ export interface Group {
   table: LoadedFiles
 }
 
+/** `bytes`: of the files; `bytesFreed`: of their contents that no other file has. */
 export interface Removed {
   files: number
+  bytes: number
   bytesFreed: number
 }

@@ -177,7 +177,7 @@ export async function forget(
     [...digests, ...current.map(({ digest }) => digest)].map((each) => [each, table.blobs.get(each)]),
   )
   exchange(table, current)
-  table.accept({ ...actor, action: 'delete' }, paths)
+  const change = table.accept({ ...actor, action: 'delete' }, paths)
   // Includes blobs that are kept for a manifest.
   const isKept = sql`change_id = 0 and digest ${among([...before.keys()])}`
   await removePast(group, await readPast(transaction, sql`path ${among(paths)} or (${isKept})`))
@@ -185,7 +185,7 @@ export async function forget(
   await eraseStates(transaction, paths)
   const freed = [...before].filter(([digest]) => !table.blobs.get(digest))
   const bytesFreed = freed.reduce((sum, [, blob]) => sum + (blob?.size ?? 0), 0)
-  return { files: current.length, bytesFreed, freed: freed.map(([digest]) => digest) }
+  return { files: current.length, bytes: change?.bytes ?? 0, bytesFreed, freed: freed.map(([digest]) => digest) }
 }
 
 const readPast = (transaction: SqlTransaction, condition: Statement) =>

@@ -157,7 +157,7 @@ const routes = operations({
         bytes_freed: z
           .int()
           .describe(
-            'of contents that no other file has; they leave the disk when the history does not need them any more',
+            'of contents that no other file has; they leave the disk when the history does not need them any more. For callers limited to folders: of the files',
           ),
       }),
     ),
@@ -182,19 +182,17 @@ export function registerBulkRoutes(app: App, dependencies: FileDependencies) {
     if (forget && !hasRole(caller, 'admin')) throw errors.forgetNeedsAdmin()
     const paths = written.map((text) => requireWrittenPath(caller, text))
     checkDistinct(paths)
-    if (prefix !== undefined) {
-      const directory = requireWrittenDirectory(caller, prefix)
-      return describe(await catalog.removeBelow(directory, actor))
-    }
-    if (!forget) return describe(await catalog.writes.remove({ paths, actor }))
+    const directory = prefix && requireWrittenDirectory(caller, prefix)
+    if (directory !== undefined) return describe(await catalog.removeBelow(directory, actor), caller)
+    if (!forget) return describe(await catalog.writes.remove({ paths, actor }), caller)
     const { freed, ...removed } = await catalog.writes.forget({ paths, actor })
     // It is forgotten: what a process could not erase is erased by the next start, or by the sweep.
     void store.erase(freed).catch((error) => request.log.error({ err: error }, 'contents not erased'))
-    return describe(removed)
+    return describe(removed, caller)
   })
 }
 
-const describe = ({ files, bytesFreed }: Removed) => ({
+const describe = ({ files, bytes, bytesFreed }: Removed, { folders }: Caller) => ({
   files_deleted: files,
-  bytes_freed: bytesFreed,
+  bytes_freed: folders ? bytes : bytesFreed,
 })

@@ -125,15 +125,9 @@ export async function requireVersion(catalog: Catalog, name: string): Promise<Ve
 }
 
 export function registerVersionRoutes(app: App, catalog: Catalog) {
-  app.post('/api/versions', { ...routes.createVersion, bodyLimit }, async (request) => {
-    const createdBy = request.caller.username
-    const version = await catalog.writes.record({
-      ...request.body,
-      createdBy,
-      requestId: request.id,
-    })
-    return describeVersion(version)
-  })
+  app.post('/api/versions', { ...routes.createVersion, bodyLimit }, async ({ body, caller, id: requestId }) =>
+    describeVersion(await catalog.writes.record({ ...body, createdBy: caller.username, requestId })),
+  )
   app.get('/api/versions', routes.listVersions, async ({ query }) => {
     const { page, page_size: take } = query
     const versions = await catalog.reads.versions({ skip: (page - 1) * take, take })
