@@ -7,10 +7,8 @@ import type { runDataCommand as run } from './backup/data-command.ts'
  * The commands `backup`, `restore` and `check` of a service; resolves with the exit status. Loaded on demand,
  * since services and their worker threads do not need it, and zod alone takes 30 ms and 8 MiB in each.
  */
-export const runDataCommand: typeof run = async (...args) => {
-  const commands = await import('./backup/data-command.ts')
-  return commands.runDataCommand(...args)
-}
+export const runDataCommand: typeof run = async (...args) =>
+  (await import('./backup/data-command.ts')).runDataCommand(...args)
 
 /** Start of the newest backup in a folder, and the last verification of one, in milliseconds since 1970; NaN: never. */
 export async function readBackupTimes(folder: string): Promise<{ made: number; verified: number }> {

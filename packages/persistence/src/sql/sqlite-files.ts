@@ -1,3 +1,4 @@
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import Database from 'better-sqlite3'
 import { codeOf, DatabaseFullError, DatabaseUnavailableError, DataDirError, storageFailure } from '../errors.ts'
@@ -34,8 +35,11 @@ export function openDatabase(options: SqliteOptions): Database.Database {
   return database.function('now_ms', { directOnly: true }, now)
 }
 
-/** @throws the error of SQLite, with its `code`. */
+/** Opens a database; a new one is private (0600), as are its log and index. @throws an error with its `code`. */
 export function openFile(file: string, options: Database.Options) {
+  const mayCreate = !options.readonly && !options.fileMustExist && file !== ':memory:'
+  // Only a missing file: closing an open database would end SQLite's locks on it.
+  if (mayCreate && !existsSync(file)) closeSync(openSync(file, 'a', 0o600))
   try {
     return new Database(file, options)
   } catch (error) {

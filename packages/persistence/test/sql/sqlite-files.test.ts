@@ -21,6 +21,13 @@ async function open(options: { busyTimeoutMs?: number } = {}) {
   return { db, file }
 }
 
+it('is readable by its owner alone, with its log and index, wherever it lies', async () => {
+  const { db, file } = await open()
+  await db.run(insert)
+
+  expect([file, `${file}-wal`, `${file}-shm`].map((each) => statSync(each).mode & 0o777)).toEqual([0o600, 0o600, 0o600])
+})
+
 describe('files that are not those that were opened', () => {
   const harms: [string, (file: string) => void][] = [
     ['the deleted database', (file) => rmSync(file)],
