@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import { type Caller, hasRole, Network } from '@domains-and-files/auth'
+import { type Caller, hasRole, Network, onlyProposes } from '@domains-and-files/auth'
 import { type App, forbidden, HttpError, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -27,8 +27,7 @@ export function registerAcmeDnsRoutes(scope: App, challenges: AcmeChallenges, pa
     await challenges.present(host, txt, context, { protocol: 'acme-dns', keep: 2 })
     return { txt }
   })
-  const register = { ...update, config: { access: 'editor' } } as const
-  scope.post('/integrations/acme-dns/register', register, async (request, reply) => {
+  scope.post('/integrations/acme-dns/register', update, async (request, reply) => {
     const registration = await registerName(request, parts)
     return reply.code(201).header('cache-control', 'no-store').send(registration)
   })
@@ -47,6 +46,7 @@ const Registration = anyCase(
 async function registerName(request: FastifyRequest, { domains, auth }: Dependencies) {
   const { caller } = request
   if (caller.token) throw forbidden('An API token cannot register: log in')
+  if (caller.writes) throw onlyProposes()
   const { name, allowfrom } = parseBody(Registration, request.body)
   const host = await expectHostName(name, { domains, caller })
   const message = host.name.startsWith('*') ? 'must not be a wildcard' : validateName(host.name, host.domain.name)

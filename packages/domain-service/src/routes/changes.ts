@@ -127,17 +127,17 @@ export function registerChangeRoutes(app: App, parts: Dependencies) {
   app.delete(`${path}/:id`, routes.cancelChange, async ({ caller, params }) => {
     const change = await findVisible(ledger, params.id, caller)
     requireOwn(change, caller)
-    if (change.status === 'proposed' && change.by !== caller.username) throw ownProposal()
+    if ((change.status === 'proposed' || caller.writes) && change.by !== caller.username) throw ownProposal()
     return describeChange(await ledger.cancel(change.id), { caller })
   })
-  app.post(`${path}/held/release`, held.releaseHeldChanges, async (request) => {
-    const count = await ledger.endHold({ cancel: false, domains: request.caller.domains })
+  const endHold = async ({ caller }: { caller: Caller }, cancel: boolean) => {
+    if (caller.writes) throw onlyProposes()
+    const count = await ledger.endHold({ cancel, domains: caller.domains })
     zones.queue.startQueued()
     return { count }
-  })
-  app.delete(`${path}/held`, held.cancelHeldChanges, async (request) => ({
-    count: await ledger.endHold({ cancel: true, domains: request.caller.domains }),
-  }))
+  }
+  app.post(`${path}/held/release`, held.releaseHeldChanges, (request) => endHold(request, false))
+  app.delete(`${path}/held`, held.cancelHeldChanges, (request) => endHold(request, true))
   registerApprovalRoutes(app, parts)
 }
 

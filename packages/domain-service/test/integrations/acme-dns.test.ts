@@ -183,6 +183,15 @@ test('a token cannot register', async () => {
   expect(answer.status).toBe(403)
 })
 
+test('who may only propose cannot register, since its token could write nothing', async () => {
+  await using service = await start()
+
+  const body = { name: '_acme-challenge.example.com' }
+  const answer = await service.call('POST', register, { body, user: 'proposer' })
+
+  expect([answer.status, answer.body.error]).toEqual([403, 'forbidden'])
+})
+
 test('values that another client validates stay', async () => {
   await using service = await start()
   const account = await registered(service)

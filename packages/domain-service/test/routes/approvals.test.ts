@@ -304,6 +304,31 @@ test('of two who approve at once one wins', async () => {
   expect(sent(service)).toHaveLength(1)
 })
 
+test('who may only propose cancels no change of others', async () => {
+  await using service = await start({ domains })
+  const other = await add(service, 'direct', { headers: { prefer: 'respond-async' } })
+  const { at } = await propose(service)
+  await approve(service, at)
+  await ended(service, at)
+
+  const ofOther = await service.call('DELETE', `/api/changes/${other.body.id}`, { user: 'proposer' })
+  const own = await service.call('DELETE', at, { user: 'proposer' })
+
+  expect([ofOther.status, ofOther.body.code]).toEqual([403, 'forbidden'])
+  expect([own.status, own.body.code]).toEqual([409, 'change_not_queued'])
+})
+
+test('an admin who may only propose decides nothing about held changes', async () => {
+  await using service = await start()
+  const token = (await service.call('POST', '/api/tokens', { body: { name: 'p', role: 'admin', writes: 'propose' } })).body
+  const headers = { authorization: `Bearer ${token.token}` }
+
+  const released = await service.call('POST', '/api/changes/held/release', { headers })
+  const cancelled = await service.call('DELETE', '/api/changes/held', { headers })
+
+  expect([released.status, cancelled.status]).toEqual([403, 403])
+})
+
 test('the author cancels a proposal, and the same key then proposes again', async () => {
   await using service = await start({ domains })
   const options = { user: 'proposer', headers: { 'idempotency-key': 'k' } }
