@@ -124,7 +124,7 @@ export const changeClosed = (id: number, status: string) =>
 export const ownChange = () =>
   new HttpError(403, 'own_change', 'Only another person than its author, logged in, can approve or reject this change')
 
-export const ownProposal = () => forbidden('Only its author can cancel this change; others can reject it while it is proposed')
+export const ownProposal = () => forbidden('Only its author can cancel this change; others can reject a proposal')
 
 /** `diffs`: what was proposed, and what the change would do now. */
 export function changeOutdated(

@@ -129,5 +129,5 @@ function mayReturnTo(text: string, origins: readonly string[]): boolean {
   const url = new URL(text)
   if (url.username || url.password || url.hash) return false
   const isProgram = url.protocol === 'http:' && url.port !== '' && url.hostname !== 'localhost'
-  return origins.includes(url.origin) || (isProgram && isLoopback(url))
+  return origins.includes(`${url.protocol}//${url.host}`) || (isProgram && isLoopback(url))
 }

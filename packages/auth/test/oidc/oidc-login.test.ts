@@ -104,6 +104,7 @@ describe.each(forms)('single sign-on with users in %s', (_name, open) => {
     ['user information', 'http://127.0.0.1:1@evil.test/'],
     ['user information at an allowed origin', 'https://evil@console.test/'],
     ['a program', 'javascript:alert(1)'],
+    ['an object of an allowed origin', 'blob:https://console.test/1'],
   ])('a login does not return to %s', async (_name, to) => {
     const query = new URLSearchParams({ return_to: to, challenge: challengeOf('x') })
 

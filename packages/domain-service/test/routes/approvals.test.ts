@@ -320,8 +320,9 @@ test('who may only propose cancels no change of others', async () => {
 
 test('an admin who may only propose decides nothing about held changes', async () => {
   await using service = await start()
-  const token = (await service.call('POST', '/api/tokens', { body: { name: 'p', role: 'admin', writes: 'propose' } })).body
-  const headers = { authorization: `Bearer ${token.token}` }
+  const body = { name: 'p', role: 'admin', writes: 'propose' }
+  const token = await service.call('POST', '/api/tokens', { body })
+  const headers = { authorization: `Bearer ${token.body.token}` }
 
   const released = await service.call('POST', '/api/changes/held/release', { headers })
   const cancelled = await service.call('DELETE', '/api/changes/held', { headers })
