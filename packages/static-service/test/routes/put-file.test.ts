@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { emptyService } from '../support/empty-service.ts'
-import type { Service } from '../support/start.ts'
+import { type Service, start } from '../support/start.ts'
 
 const sha256 = (content: string) => createHash('sha256').update(content).digest('base64')
 
@@ -243,6 +246,26 @@ test('a PUT that the quota has no room for is refused before its body, unless it
   for (const answer of refused) expect(answer).toContain('"code":"quota_exceeded"')
   expect([replaced.status, duplicate.status]).toEqual([200, 201])
   expect(other.body.code).toBe('quota_exceeded')
+})
+
+test('over a quota that was lowered, a file may be replaced by a smaller one, but by no larger one', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'static-quota-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
+  const before = await start({ dataDir })
+  for (const path of ['a', 'b']) await put(before, path, path.repeat(3000))
+  await before.close()
+  await using service = await start({ dataDir, env: { QUOTA_BYTES: '2000' } })
+
+  const answers = [
+    await put(service, 'a', 'x'.repeat(2999)),
+    await service.put('b', 'y'.repeat(2999)),
+    await put(service, 'a', 'z'.repeat(3000), { 'transfer-encoding': 'chunked' }),
+    await put(service, 'a', 'z'.repeat(3000)),
+    await service.put('c', 'new'),
+    await put(service, 'a', ''),
+  ]
+
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 507, 507, 507, 200])
 })
 
 test('a chunked PUT of a content that is stored needs no room in the quota', async () => {

@@ -22,6 +22,7 @@ export function put(
   { files, conditions = {}, actor = nobody }: Named & { files: NewFile[] },
 ): { rows: FileRow[]; wasNew: boolean } {
   const { quota, missing } = table
+  const { storedSize } = table.counts
   if (files.some(({ digest }) => missing.has(digest))) throw errors.contentMissing()
   const before = files.map(({ path }) => table.files.get(path))
   const unmet = files.flatMap(({ path }, at) => {
@@ -30,7 +31,7 @@ export function put(
   })
   const rows = exchange(table, [], files)
   if (unmet.length > 0) throw (mustBeNew(conditions) ? errors.fileExists : errors.preconditionFailed)(...unmet)
-  if (table.counts.storedSize > quota) throw errors.quotaExceeded(quota)
+  if (table.counts.storedSize > Math.max(quota, storedSize)) throw errors.quotaExceeded(quota)
   table.accept({ ...actor, action: 'upload' })
   return { rows, wasNew: before.every((row) => row === undefined) }
 }

@@ -66,7 +66,9 @@ export class UploadLimits {
   /** @throws {HttpError} `file_too_large` or `quota_exceeded` for a file of this size or more, whatever is stored. */
   checkSize(bytes: number): void {
     if (bytes > this.maxBytes) throw errors.fileTooLarge(this.maxBytes)
-    if (bytes > this.#quotaBytes) throw errors.quotaExceeded(this.#quotaBytes)
+    const quota = this.#quotaBytes
+    // Over a quota that was lowered, the file may replace a larger one.
+    if (bytes > quota && bytes > (this.#catalog.status().totals?.storedSize ?? 0)) throw errors.quotaExceeded(quota)
   }
 
   /** @throws {HttpError} `path_conflict` or `precondition_failed` where a file would be refused at this path now. */
@@ -84,7 +86,7 @@ export class UploadLimits {
     const { storedSize, hasSize, freed } = await this.#catalog.readQuota(path, size)
     if (storedSize + minBytes <= quota) return
     // The file may equal a stored blob, which takes no room, or replace one.
-    if (!hasSize && storedSize - freed + minBytes > quota) throw errors.quotaExceeded(quota)
+    if (!hasSize && storedSize - freed + minBytes > Math.max(quota, storedSize)) throw errors.quotaExceeded(quota)
   }
 
   /** `checkSize` and `checkQuota` of the body that these headers announce. */
