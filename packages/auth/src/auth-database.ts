@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   type ArchivedAccounts,
@@ -11,6 +11,7 @@ import {
   sql,
   strict,
 } from '@domains-and-files/persistence'
+import { services } from './api-tokens/token-format.ts'
 import { listUsers, storeUser } from './users/sql-users.ts'
 import { UserList } from './users/user.ts'
 
@@ -86,11 +87,28 @@ export const loginTables = { login_attempts }
 
 const authFileName = 'auth.sqlite'
 
+/** The data directory of a service: `npm start` gives each a folder in its DATA_DIR, which is there if one of both is. */
+export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
+  const root = env.DATA_DIR || 'data'
+  const hasFolders = !env.DATA_DIR || Object.keys(services).some((each) => existsSync(join(root, each)))
+  return hasFolders ? join(root, service) : root
+}
+
+// What takes rights away must work on a full disk: it writes over this log, which is checkpointed before it grows.
+const growLog = `pragma wal_autocheckpoint = 16; create table if not exists filler (bytes blob) strict;
+  insert into filler values (zeroblob(262144)); drop table filler`
+
 /** Opens the API tokens of a data directory, which commands and a running service share. */
 export function openAuthFile(dataDir: string, migrations: Migrations = {}): SqliteSql {
   const file = join(dataDir, authFileName)
   ensurePrivateFile(file)
-  return new SqliteSql({ file, migrations: { ...accountTables, ...migrations } })
+  const sql = new SqliteSql({ file, migrations: { ...accountTables, ...migrations } })
+  try {
+    sql.database.exec(growLog)
+  } catch {
+    // Another process writes, or the disk is full already.
+  }
+  return sql
 }
 
 /** Tables of this package in a backup, which has the users in the format of the users file. */

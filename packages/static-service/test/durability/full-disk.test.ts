@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
+import { password } from '../../../../test/support/test-users.ts'
 import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import { check } from '../../src/maintenance/files-command.ts'
 import { openS3Contents } from '../support/s3/s3-contents.ts'
@@ -204,6 +205,29 @@ onSmallDisk(
   },
   { env: { KEEP_HISTORY_DAYS: '30' } },
 )
+
+onSmallDisk('what takes rights away works on a disk that is full to the last byte', async (service, disk) => {
+  await service.put('shared/file')
+  const login = { username: 'editor', password }
+  const session = await service.call('POST', '/api/auth/login', { json: login, user: 'nobody' })
+  const own = { headers: { authorization: `Bearer ${session.body.access_token}` }, user: 'nobody' }
+  const link = await service.call('POST', '/api/links', { json: { path: 'shared/' } })
+  const token = await service.call('POST', '/api/tokens', { json: { name: 'one' } })
+  await service.close()
+  await using again = await start({ dataDir: service.dataDir })
+  disk.fill()
+
+  const answers = [
+    await again.call('PUT', '/api/access/shared/', { json: { public: false } }),
+    await again.call('DELETE', `/api/links/${link.body.id}`),
+    await again.call('POST', '/api/auth/logout', own),
+    await again.call('DELETE', `/api/tokens/${token.body.id}`),
+  ]
+
+  expect(answers.map(({ status }) => status)).toEqual([200, 204, 204, 204])
+  expect((await again.call('GET', '/static/shared/file', { user: 'nobody' })).status).toBe(404)
+  expect((await again.call('GET', '/api/auth/me', own)).status).toBe(401)
+})
 
 onSmallDisk(
   'uploads that arrive together drop no more history than they need',
