@@ -8,7 +8,7 @@ import { describeIssue, HttpError, readDatabaseConfig, toFaults } from '@domains
 import { explainDatabaseFailure, Postgres, type CommandLine as Streams } from '@domains-and-files/persistence'
 import type { z } from 'zod'
 import { type ServiceName, services } from './api-tokens/token-format.ts'
-import { authMigrations, openAuthFile } from './auth-database.ts'
+import { authMigrations, dataDirOf, openAuthFile } from './auth-database.ts'
 import { openAccounts } from './open-auth.ts'
 import { FileUsers } from './users/file-users.ts'
 import { SqlUsers } from './users/sql-users.ts'
@@ -161,13 +161,6 @@ export const usesDatabase = (env: NodeJS.ProcessEnv) => Boolean(env.DATABASE_URL
 export function readService(name: string | undefined): ServiceName {
   if (name === 'domain' || name === 'static') return `${name}-service`
   throw new UsageError('Name the service, domain or static')
-}
-
-/** The data directory of a service: `npm start` gives each a folder in its DATA_DIR, which is there if one of both is. */
-export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
-  const root = env.DATA_DIR || 'data'
-  const hasFolders = !env.DATA_DIR || Object.keys(services).some((each) => existsSync(join(root, each)))
-  return hasFolders ? join(root, service) : root
 }
 
 /** @throws {UsageError} for a limit that means nothing in the service: what is granted would be unlimited. */

@@ -1,5 +1,5 @@
 export { readmit } from './access-control.ts'
-export { archivedAccounts, authMigrations } from './auth-database.ts'
+export { archivedAccounts, authMigrations, dataDirOf } from './auth-database.ts'
 export {
   allowsDomain,
   allowsPath,

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { ServiceName } from '../api-tokens/token-format.ts'
+import { dataDirOf } from '../auth-database.ts'
 import {
   type CommandLine,
   command,
-  dataDirOf,
   describeRows,
   hasStores,
   openStores,

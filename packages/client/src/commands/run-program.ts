@@ -1,4 +1,4 @@
-import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { getSystemErrorMap, type ParseArgsConfig, parseArgs } from 'node:util'
 import { ProblemError } from '../responses.ts'
 import { type Credentials, trimSlashes } from '../session.ts'
 import { logIn, readCredentials } from './credentials.ts'
@@ -72,8 +72,9 @@ function reasonOf(error: unknown, service: string): string | undefined {
   if (error instanceof TypeError && error.cause instanceof Error)
     return `The service cannot be reached at ${service}: ${error.cause.message}`
   if (error instanceof CommandError) return error.message
-  // System errors, such as a missing or unreadable file.
-  return error instanceof Error && 'syscall' in error ? error.message : undefined
+  if (!(error instanceof Error && 'syscall' in error)) return undefined
+  const { path, errno = 0, message } = error as NodeJS.ErrnoException // Such as of a missing or unreadable file.
+  return path === undefined ? message : `${path}: ${getSystemErrorMap().get(errno)?.[1] ?? message}`
 }
 
 /** The whole number of an option or an argument. */

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { dataDirOf } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
 import {
   type BlobRef,
@@ -77,7 +78,7 @@ export async function check(env: NodeJS.ProcessEnv, options: CheckOptions = {}):
     await using stores = await openShared(env)
     return await checkStores(stores, options)
   }
-  const dataDir = env.DATA_DIR || 'data/static-service'
+  const dataDir = dataDirOf('static-service', env)
   if (!hasCatalog(dataDir)) throw new DataDirError(`There is no store in ${dataDir}.`)
   if (!existsSync(blobDatabaseFile(dataDir)))
     throw new DataDirError(`There is no ${blobDatabaseName} in ${dataDir}: restore it from a backup.`)

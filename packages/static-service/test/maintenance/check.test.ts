@@ -4,6 +4,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   truncateSync,
@@ -52,6 +53,15 @@ test('a sound store is reported as sound', async () => {
   const { status, lines } = spawnCli(dataDir, 'check')
 
   expect([status, lines]).toEqual([0, [sound]])
+})
+
+test('the store is found in a folder of DATA_DIR, as that of `npm start`', async () => {
+  const { dataDir } = await makeStore()
+  const parent = mkdtempSync(join(tmpdir(), 'static-check-'))
+  onTestFinished(() => rmSync(parent, { recursive: true, force: true }))
+  renameSync(dataDir, join(parent, 'static-service'))
+
+  expect(await runCli(parent, 'check')).toMatchObject({ status: 0, lines: [sound] })
 })
 
 test('every damaged path is named with the reason, and stays so after a repair', async () => {
