@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Admin, Program } from './programs.ts'
+import { type Admin, type Program, unusedUsers } from './programs.ts'
 
 /**
  * The first screen: addresses, how to log in, and commands to paste. `admin` is undefined where the first admin has
@@ -15,7 +15,7 @@ export function describeStart(programs: Program[], admin: Admin | undefined): st
   return `
 ${addresses.join('\n')}
 
-  ${describeLogin(admin)}
+  ${[describeLogin(admin), ...unusedUsers(programs)].join('\n  ')}
   Read and try the APIs: ${docs}
 ${admin ? `\nPaste these commands into another terminal:\n\n${apis.map((api) => readExamples(api, admin)).join('\n')}` : ''}
 Ctrl-C stops everything.

@@ -85,6 +85,15 @@ const sandboxAccount = (port: number, rate: string) => ({
   REGISTRAR_RATE: process.env.REGISTRAR_RATE || (rate === 'off' ? developmentRate : rate),
 })
 
+/** Users that a restore has put beside the data of a service, but that it does not use. */
+export const unusedUsers = (programs: Program[]): string[] =>
+  programs.flatMap(({ env: { DATA_DIR, USERS_FILE = '' } }) => {
+    const file = DATA_DIR && join(DATA_DIR, 'users.json')
+    return file && file !== USERS_FILE && existsSync(file)
+      ? `The users in ${file} are not used: copy them to ${USERS_FILE}, or delete that file.`
+      : []
+  })
+
 /**
  * The admin of the first start: of ADMIN_USERNAME and ADMIN_PASSWORD, else with a random password, which is stored beside
  * the data, so that later starts print it again.

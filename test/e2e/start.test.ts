@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startSharedStores } from '../../packages/static-service/test/support/shared-stores.ts'
+import { describeStart } from '../../scripts/start/banner.ts'
 import { type Everything, readUntil, root, startEverything } from '../support/everything.ts'
 import { reservePorts } from '../support/ports.ts'
 
@@ -156,6 +157,24 @@ test.each(['REGISTRAR_URL', 'REGISTRAR_URL_FILE'])('a start in production with %
   expect([status, stdout]).toEqual([1, ''])
   expect(stderr.match(/There are no users in .*users\.json: set ADMIN_USERNAME/g)).toHaveLength(2)
   expect(readdirSync(dataDir)).not.toContain('admin-password')
+})
+
+test('users that a restore has put beside the data of one service are said to be unused', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'start-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  const file = join(dataDir, 'users.json')
+  const started = (usersFile: string) =>
+    describeStart(
+      [{ name: 'static-service', port: 3002, env: { DATA_DIR: dataDir, USERS_FILE: usersFile } }],
+      undefined,
+    )
+  const before = started('/data/users.json')
+  writeFileSync(file, '{"users":[]}')
+
+  expect(started('/data/users.json')).toContain(
+    `The users in ${file} are not used: copy them to /data/users.json, or delete that file.`,
+  )
+  expect([before, started(file)].filter((text) => text.includes('not used'))).toEqual([])
 })
 
 test('one start names the faulty settings of all programs', async () => {
