@@ -983,7 +983,7 @@ export interface paths {
         };
         /**
          * List the files that a version shows
-         * @description As the list of files, by path, at the moment of the version.
+         * @description As the list of files, at the moment of the version.
          */
         get: operations["listVersionFiles"];
         put?: never;
@@ -8790,8 +8790,16 @@ export interface operations {
                 page_size?: number;
                 /** @description the `next` of the page before */
                 after?: string;
+                /** @description only files of this category */
+                category?: "image" | "video" | "audio" | "font" | "document" | "archive" | "code" | "data" | "other";
+                /** @description part of the path, case-insensitive */
+                search?: string;
                 /** @description only files below this directory */
                 prefix?: string;
+                /** @description false: only files directly in the directory */
+                recursive?: boolean;
+                /** @description with a leading -: descending */
+                sort?: "path" | "-path" | "updated_at" | "-updated_at" | "size" | "-size";
             };
             header?: never;
             path: {

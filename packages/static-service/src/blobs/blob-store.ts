@@ -18,10 +18,7 @@ export interface BlobStore {
 
   draft(): StagedBlob
 
-  /**
-   * Resumes a blob that arrives in several requests where `saved` ends. `id` must be a valid file name. Use one writer
-   * at a time per id.
-   */
+  /** Resumes a blob where `saved` ends. `id` must be a valid file name; use one writer at a time per id. */
   resume(id: string, saved: SavedBlob, onSaved: OnSaved): ResumableBlob
 
   /** Removes the saved bytes of an upload; keeps the blob if a file refers to it. */

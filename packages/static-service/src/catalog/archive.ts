@@ -19,10 +19,7 @@ export const catalogTables: SqlTable[] = [
   ...eventTables,
 ]
 
-/**
- * Inserts rows of a backup unchanged, and counts them. Keeps existing rows, so that an interrupted
- * restore can be repeated.
- */
+/** Inserts and counts rows of a backup. Keeps existing ones, so that an interrupted restore can be repeated. */
 export async function importRows(group: Group, { table, rows }: { table: string; rows: Row[] }): Promise<void> {
   const { transaction } = group
   // They are as the backup has read them.

@@ -48,10 +48,11 @@ export function catalogReads(database: Sql): CatalogReads {
   return { ...Object.fromEntries(bound), list: new FileListing(database).list }
 }
 
+/** As the API shows it. */
 export interface CategoryCount {
   category: Category
-  fileCount: number
-  totalSize: number
+  file_count: number
+  total_size: number
 }
 
 export interface Totals {
@@ -76,7 +77,7 @@ export const totalsStatement: Statement = sql`
 
 /** Non-empty categories, the largest count first. */
 const readCategories = (database: SqlTransaction): Promise<CategoryCount[]> =>
-  database.all(sql`select category, file_count "fileCount", total_size "totalSize"
+  database.all(sql`select category, file_count, total_size
     from ${name('categories')} where file_count > 0 order by file_count desc, category`)
 
 /** What is stored below a directory: by counters for the root, which is empty; otherwise the files are counted. */
@@ -86,8 +87,8 @@ function readUsage(database: Sql, directory: string): Promise<Totals & { categor
     if (directory === '') return { ...totals, categories: await readCategories(transaction) }
     const inside = sql`from ${name('files')} where ${below(directory)}`
     const categories = await transaction.all<CategoryCount>(sql`
-      select category, count(*) "fileCount", sum(size) "totalSize" ${inside}
-      group by category order by "fileCount" desc, category`)
+      select category, count(*) file_count, sum(size) total_size ${inside}
+      group by category order by file_count desc, category`)
     const sizes = await transaction.get(sql`select
       (select coalesce(sum(size), 0) from (select distinct digest, size ${inside}) blob) "storedSize",
       (select coalesce(sum(size), 0) from ${name('blobs')} where refs = 0 and digest in (
@@ -96,8 +97,8 @@ function readUsage(database: Sql, directory: string): Promise<Totals & { categor
       ...totals,
       ...sizes,
       categories,
-      totalFiles: categories.reduce((sum, { fileCount }) => sum + fileCount, 0),
-      totalSize: categories.reduce((sum, { totalSize }) => sum + totalSize, 0),
+      totalFiles: categories.reduce((sum, each) => sum + each.file_count, 0),
+      totalSize: categories.reduce((sum, each) => sum + each.total_size, 0),
     }
   })
 }

@@ -20,10 +20,7 @@ export interface Stores extends AsyncDisposable {
   blobs: BlobStore
 }
 
-/**
- * Opens a data directory: for reading beside a running service, or one that no service uses, with missing stores
- * created. @throws {DataDirError}
- */
+/** Opens a data directory: to read beside a service, or one that no service uses, with missing stores created. */
 export async function openFolder(dataDir: string, { isReadOnly = false } = {}): Promise<Stores> {
   await using opened = new AsyncDisposableStack()
   const catalog = await openSqliteCatalog(dataDir, { isReadOnly })

@@ -54,10 +54,7 @@ export class ContentCache {
     return { rows: this.files, forms: this.#codings, contents: this.#contents, chunks }
   }
 
-  /**
-   * The file that is at this path now. Cached only where this process alone changes the catalog; with replicas each
-   * call reads the catalog.
-   */
+  /** The file that is at this path now. Where other processes change the catalog, each call reads it. */
   find(path: string): Loaded<ServedFile> {
     const { catalog } = this.#dependencies
     if (!catalog.findNow) return catalog.find(path).then((row) => this.#describe(row))

@@ -78,10 +78,7 @@ interface UploadDependencies {
 
 const columns = sql`id, owner, path, metadata, length, size, state, outcome, tried, epoch, expires_at "expiresAt"`
 
-/**
- * Uploads in several requests (tus 1.0). The writer of an upload holds a lease in its row, so that any replica can
- * serve the next request.
- */
+/** Uploads in several requests (tus 1.0). A writer leases the row, so that any replica takes the next request. */
 export class Uploads {
   readonly #dependencies: UploadDependencies
   readonly #written = new Set<string>()

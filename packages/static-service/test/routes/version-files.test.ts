@@ -69,6 +69,30 @@ test('a version lists its files as they were, page by page, and tells what diffe
   expect((await get(service, '/api/versions/1/diff?to=3')).json.code).toBe('version_not_found')
 })
 
+test('a version filters and sorts its files as the list of files does', async () => {
+  await using service = await start({ env: { KEEP_HISTORY_DAYS: '30' } })
+  const paths = ['İstanbul/Straße.txt', 'Ünïcöde/😀/b.png', 'docs/a.txt', 'docs/deep/c.txt', 'docs/ß.txt', 'top.png']
+  for (const [at, path] of paths.entries()) await service.put(encodeURI(path), 'x'.repeat((at * 3) % 7))
+  await service.put('docs/a.txt', 'changed before the version')
+  await record(service, '1')
+  const queries = [
+    ...['sort=-path', 'sort=size', 'sort=-size', 'sort=updated_at', 'sort=-updated_at&page=2', 'page=4'],
+    ...['category=image', 'category=image&prefix=Ünïcöde', 'recursive=false', 'recursive=false&prefix=docs'],
+    ...['recursive=false&prefix=Ünïcöde/😀', 'search=STRASSE', 'search=SS&sort=-size', 'search=ß&category=document'],
+    ...['search=c&recursive=false&prefix=docs/deep', 'search=none', 'prefix=nowhere', 'prefix=nowhere&recursive=false'],
+  ].map((query) => encodeURI(`?page_size=2&${query}`))
+  const read = (list: string) => Promise.all(queries.map((query) => get(service, list + query)))
+  const then = await read('/api/files')
+  for (const path of paths.slice(1)) await service.put(encodeURI(path), 'replaced')
+  await service.call('POST', '/api/files/delete', { json: { paths: paths.slice(3) } })
+  await service.put('docs/deep/c.txt/later', 'new')
+
+  expect(await read('/api/versions/1/files')).toEqual(then)
+  const [, { json }] = then as [unknown, { json: { next: string } }]
+  const next = await get(service, `/api/versions/1/files?sort=size&page_size=2&after=${json.next}`)
+  expect(next.json.files).toEqual((await get(service, '/api/versions/1/files?sort=size&page_size=2&page=2')).json.files)
+})
+
 test('a version says whether its files are kept, and does not show a part of them', async () => {
   await using service = await start({ env: { KEEP_HISTORY_DAYS: '0', KEEP_VERSIONS: '1' } })
   await service.put('a', 'one')

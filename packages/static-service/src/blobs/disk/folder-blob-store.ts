@@ -234,10 +234,7 @@ export class FolderBlobStore implements BlobStore {
   }
 }
 
-/**
- * Reference-counted leases on blobs, and a mutex per digest for tasks that change its bytes. In memory: one process
- * owns a data directory.
- */
+/** Counted leases on blobs, and a mutex per digest for changes of its bytes. One process owns a data directory. */
 class BlobLeases {
   readonly #leases = new Map<string, number>()
   readonly #tasks = new Map<string, Promise<unknown>>()

@@ -35,10 +35,7 @@ export class LargeBlobs {
     return (await stat(this.#fileOf(digest, coding), { throwIfNoEntry: false }))?.size
   }
 
-  /**
-   * Durably publishes a flushed file under its digest. Keeps an existing intact file, on which stored files depend, and
-   * replaces a damaged one.
-   */
+  /** Durably publishes a flushed file. Keeps an intact one of its digest, on which files depend; replaces others. */
   async publish(file: string, blob: BlobRef): Promise<void> {
     await using stored = await this.open(blob.digest, 'identity')
     const isSound = stored?.size === blob.size && (await findFault(stored, blob)) === undefined

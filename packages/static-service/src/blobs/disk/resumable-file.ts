@@ -3,10 +3,7 @@ import { BytesLost } from '../../errors.ts'
 import type { StagedBlob, StagingFile } from '../staging-file.ts'
 import { type ContentHash, hashBlob } from '../stored-blob.ts'
 
-/**
- * A blob that arrives in several requests: a file in `uploads`, of which the staged size is saved. `stage` stages the
- * complete file and keeps it.
- */
+/** A blob that arrives in several requests: a file in `uploads`, of which the staged size is saved. */
 export function resumableFile(
   staging: StagingFile,
   stage: (file: string, arrived: ContentHash) => Promise<StagedBlob>,

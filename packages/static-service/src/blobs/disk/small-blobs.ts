@@ -16,10 +16,7 @@ export type BlobCommand = [text: string, ...values: unknown[]][]
 export type BlobWorkerMethods = {
   /** Durable when it resolves. */
   commit(commands: BlobCommand[]): Promise<Outcome<void>[]>
-  /**
-   * Truncates the write-ahead logs of this database and of others, without waiting for readers. Returns whether this one
-   * is empty: no reader needs it.
-   */
+  /** Truncates the logs of this database and of others without waiting for readers; whether this one is empty. */
   truncateLogs(others: string[]): boolean
 }
 

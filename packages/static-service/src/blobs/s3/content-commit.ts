@@ -35,10 +35,7 @@ export class ContentCommit {
     }
   }
 
-  /**
-   * Returns the digests that are neither stored nor uploaded. Locks the objects that it finds, so that the result holds
-   * until the transaction ends.
-   */
+  /** The digests that are neither stored nor uploaded, until the transaction ends: locks the objects found. */
   async findMissing(transaction: SqlTransaction, digests: string[]): Promise<Set<string>> {
     // Bytes in memory need no look-up.
     const doubtful = digests.filter((digest) => !this.#of(digest).some(hasBytes))

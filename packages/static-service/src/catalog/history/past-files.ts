@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
-import { name, one, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { dialect, name, one, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { changeNotFound, historyGone, notThere, versionNotFound } from '../../errors.ts'
-import { below, jsonRow, type Page, type PageQuery, readPage } from '../records.ts'
-import { type FileRow, fileRow, type RecordedState } from '../tables.ts'
+import { fold } from '../../files/file-path.ts'
+import { type ListQuery, orders, type SortedFile, sortKeysOf } from '../listing/list-query.ts'
+import { all, among, below, columnNames, jsonRow, type Page, type PageQuery, readPage } from '../records.ts'
+import { type FileRow, fileColumns, fileRow, type RecordedState } from '../tables.ts'
 
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
 
@@ -22,12 +24,12 @@ interface FilesQuery {
 const isIn = (scope: { path: string } | { directory: string }) =>
   'path' in scope ? sql`path = ${scope.path}` : below(scope.directory)
 
-const rowsNow = (scope: Statement) => sql`select ${fileRow} from ${name('files')} where ${scope}`
+const rowsNow = (scope: Statement, columns = fileRow) => sql`select ${columns} from ${name('files')} where ${scope}`
 
-const rowsAt = (scope: Statement, change: number) => sql`
-  ${rowsNow(scope)} and change_id <= ${change}
+const rowsAt = (scope: Statement, change: number, columns = fileRow) => sql`
+  ${rowsNow(scope, columns)} and change_id <= ${change}
   union all
-  select ${fileRow} from ${name('past_files')}
+  select ${columns} from ${name('past_files')}
   where ${scope} and change_id <= ${change} and ended_by > ${change}`
 
 /** Files below a directory, by path: past ones only if their rows are kept; see `requireKept`. */
@@ -37,17 +39,35 @@ export function filesAt(database: SqlTransaction, { directory, change, after, li
   return database.all(sql`${found} order by path limit ${limit}`)
 }
 
-/** A page of these files. @throws {HttpError} as `requireKept`. */
+/** A page of these files, as `FileListing` selects and sorts the current ones. @throws {HttpError} as `requireKept`. */
 export async function listAt(
   database: SqlTransaction,
-  { directory, change, ...query }: PageQuery<string> & { directory: string; change: number },
-): Promise<Page<FileRow, string>> {
+  query: ListQuery & { change: number },
+): Promise<Page<FileRow, SortedFile>> {
+  const { change, after, sort, category, recursive, search, prefix: directory = '' } = query
   await requireKept(database, { directory, change })
-  return readPage<FileRow, string>(database, query, {
-    from: sql`${rowsAt(sql`${below(directory)} and path > ${query.after ?? ''}`, change)} order by path`,
-    all: sql`(${rowsAt(below(directory), change)}) file`,
-    positionOf: ({ path }) => path,
+  const conditions = [below(directory)]
+  if (category) conditions.push(sql`category = ${category}`)
+  // Past rows do not name their directory.
+  const rest = sql`substr(path, ${directory === '' ? 1 : [...directory].length + 2})`
+  const indexOf = dialect({ sqlite: sql`instr`, postgres: sql`strpos` })
+  if (recursive === false) conditions.push(sql`${indexOf}(${rest}, '/') = 0`)
+  if (search) conditions.push(sql`path ${among(await findPaths(database, { directory, change }, search))}`)
+  const listed = all(conditions)
+  const page = after ? sql`${listed} and ${orders[sort].after(after)}` : listed
+  return readPage<FileRow, SortedFile>(database, query, {
+    from: sql`select ${fileRow} from (${rowsAt(page, change, columnNames(fileColumns))}) file order by ${orders[sort].by}`,
+    all: sql`(${rowsAt(listed, change)}) file`,
+    positionOf: sortKeysOf,
   })
+}
+
+// No index has past rows.
+async function findPaths(database: SqlTransaction, scope: { directory: string; change: number }, search: string) {
+  const [term, found] = [fold(search), [] as string[]]
+  for await (const files of readTreePages((query) => filesAt(database, query), scope))
+    for (const { path } of files) if (fold(path).includes(term)) found.push(path)
+  return found
 }
 
 /** The file at a path as a change left it. @throws {HttpError} as `requireKept`, or `file_not_found`. */

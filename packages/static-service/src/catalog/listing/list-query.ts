@@ -28,6 +28,8 @@ export interface ListQuery {
 /** Sort keys of files. Names sort as paths do: a list by name has the files of one directory. */
 export type SortedFile = Pick<FileRow, 'path' | 'size' | 'updatedAt'>
 
+export const sortKeysOf = ({ path, size, updatedAt }: SortedFile): SortedFile => ({ path, size, updatedAt })
+
 /** A total order of files that an index provides. */
 interface Order {
   /** The first column that it sorts by. */

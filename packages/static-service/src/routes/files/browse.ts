@@ -11,8 +11,7 @@ import {
   wholeNumber,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { type SortedFile, sorts } from '../../catalog/listing/list-query.ts'
-import type { CategoryCount as Count } from '../../catalog/reads.ts'
+import { sortKeysOf, sorts } from '../../catalog/listing/list-query.ts'
 import { directoryNotFound } from '../../errors.ts'
 import { readDirectory } from '../../files/file-path.ts'
 import { categories } from '../../files/media-type.ts'
@@ -23,7 +22,7 @@ import type { FileDependencies } from './store-files.ts'
 export const prefixQuery = (description: string) =>
   z.string('must be given once').transform(readDirectory).default('').meta({ type: 'string', description })
 
-const ListQuery = z.strictObject({
+export const ListQuery = z.strictObject({
   ...pageQuery(50, 200),
   ...afterQuery(z.strictObject({ path: z.string().max(1024), size: z.int(), updatedAt: z.iso.datetime() })),
   category: z.enum(categories).optional().describe('only files of this category'),
@@ -36,8 +35,6 @@ const ListQuery = z.strictObject({
   recursive: booleanQuery(true, 'false: only files directly in the directory'),
   sort: z.enum(sorts).default('path').describe('with a leading -: descending'),
 })
-
-const positionOf = ({ path, size, updatedAt }: SortedFile) => ({ path, size, updatedAt })
 
 export const UsageQuery = z.strictObject({ prefix: prefixQuery('only files below this directory') })
 
@@ -110,12 +107,12 @@ export function registerBrowseRoutes(app: App, { catalog, describe }: FileDepend
         ...paginate(query, list.total),
         ...(list.isExact ? {} : { total_is_exact: false as const }),
       },
-      next: nextOf(request, reply, list.next && positionOf(list.next)),
+      next: nextOf(request, reply, list.next && sortKeysOf(list.next)),
     }
   })
   app.get('/api/files/categories', { ...routes.listCategories, serializerCompiler }, async ({ query }) => {
-    const found = await catalog.reads.usage(query.prefix)
-    return { categories: found.categories.map(describeCategory) }
+    const { categories } = await catalog.reads.usage(query.prefix)
+    return { categories }
   })
   app.get('/api/files/tree', routes.getTree, async (request, reply) => {
     const json = await catalog.reads.tree(request.query)
@@ -124,9 +121,3 @@ export function registerBrowseRoutes(app: App, { catalog, describe }: FileDepend
     return reply.type('application/json; charset=utf-8').send(Buffer.from(json) as never)
   })
 }
-
-export const describeCategory = ({ category, fileCount, totalSize }: Count) => ({
-  category,
-  file_count: fileCount,
-  total_size: totalSize,
-})

@@ -12,7 +12,7 @@ import {
   type RawBody,
   type RawResponse,
 } from '@domains-and-files/http'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import type { PathState } from '../../catalog/history/change-log.ts'
 import { changeActions, type FileRow } from '../../catalog/tables.ts'
@@ -20,7 +20,7 @@ import * as errors from '../../errors.ts'
 import type { ServedFile } from '../../serving/served-file.ts'
 import type { StaticHandler } from '../../serving/static-handler.ts'
 import { requireWrittenPath } from '../callers.ts'
-import { prefixQuery } from '../files/browse.ts'
+import { ListQuery, prefixQuery } from '../files/browse.ts'
 import type { FileDependencies } from '../files/store-files.ts'
 import { FileList, file, Sha256, Size, Username, VersionName } from '../schemas.ts'
 import { ChangedFile, ChangeId, describeChanged, Forgotten, forgottenIf } from './changes.ts'
@@ -51,12 +51,6 @@ const describePathState = ({ file: state, isCurrent, isForgotten, ...rest }: Pat
   content_type: state?.contentType ?? null,
   is_current: isCurrent,
   ...forgottenIf(isForgotten),
-})
-
-const VersionQuery = z.strictObject({
-  ...pageQuery(50, 200),
-  ...afterQuery(z.string()),
-  prefix: prefixQuery('only files below this directory'),
 })
 
 const showing = {
@@ -102,8 +96,8 @@ const routes = operations({
   listVersionFiles: {
     ...showing,
     summary: 'List the files that a version shows',
-    description: 'As the list of files, by path, at the moment of the version.',
-    querystring: VersionQuery,
+    description: 'As the list of files, at the moment of the version.',
+    querystring: ListQuery,
     ...answers(200, 'One page of the list', FileList),
   },
   compareVersions: {
@@ -111,7 +105,10 @@ const routes = operations({
     summary: 'List what differs between a version and another, or the current files',
     description:
       'By path: a page holds the three kinds together. `before` is the version of the URL, `after` the other.',
-    querystring: VersionQuery.extend({
+    querystring: z.strictObject({
+      ...pageQuery(50, 200),
+      ...afterQuery(z.string()),
+      prefix: prefixQuery('only files below this directory'),
       to: z
         .string('must be given once')
         .default('current')
@@ -140,21 +137,20 @@ interface Dependencies extends Pick<FileDependencies, 'catalog' | 'describe'> {
 /** Routes of what was at a path, and of the files that versions show. */
 export function registerHistoryRoutes(app: App, { catalog, describe, handler, past }: Dependencies) {
   app.get('/api/history', routes.getHistory, async (request, reply) => {
-    const path = pathOf(request)
+    const path = requireWrittenPath(request.caller, request.query.path)
     const found = await catalog.reads.states({ ...request.query, path })
     if (found.total === 0) throw errors.neverStored(path)
     return { history: found.rows.map(describePathState), ...pageOf(request, reply, found) }
   })
   app.get('/api/history/content', routes.getPastContent, async (request, reply) => {
-    const path = pathOf(request)
+    const path = requireWrittenPath(request.caller, request.query.path)
     const find = async () => past(await catalog.reads.fileAt({ ...request.query, path }))
     const target = { path, isDirectory: false, query: new URLSearchParams('download') }
     return send(reply, await handler.respondWith(request.raw, target, { find, admit: async () => undefined }))
   })
   app.get('/api/versions/:version/files', routes.listVersionFiles, async (request, reply) => {
-    const { prefix: directory, ...query } = request.query
     const { changeId: change } = await requireVersion(catalog, request.params.version)
-    const found = await catalog.reads.listAt({ ...query, directory, change })
+    const found = await catalog.reads.listAt({ ...request.query, change })
     return { files: await describe(found.rows), ...pageOf(request, reply, found) }
   })
   app.get('/api/versions/:version/diff', routes.compareVersions, async (request, reply) => {
@@ -170,9 +166,6 @@ export function registerHistoryRoutes(app: App, { catalog, describe, handler, pa
     }
   })
 }
-
-const pathOf = (request: FastifyRequest<{ Querystring: { path: string } }>): string =>
-  requireWrittenPath(request.caller, request.query.path)
 
 // A response of `StaticHandler`, through the framework.
 function send(reply: FastifyReply, { head, body }: RawResponse) {

@@ -4,7 +4,7 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import { etagOf } from '../../catalog/changes/file-changes.ts'
 import type { VersionRow } from '../../catalog/tables.ts'
 import { noVersion, versionExists, versionNotFound } from '../../errors.ts'
-import { CategoryCount, describeCategory, UsageQuery } from '../files/browse.ts'
+import { CategoryCount, UsageQuery } from '../files/browse.ts'
 import { ifNoneMatchHeader, recordTag, Username, VersionName } from '../schemas.ts'
 
 export const describeVersion = ({ id, version, changelog, ...row }: VersionRow) => ({
@@ -158,7 +158,7 @@ export function registerVersionRoutes(app: App, catalog: Catalog) {
       total_size: usage.totalSize,
       stored_size: usage.storedSize,
       past_size: usage.pastSize,
-      categories: usage.categories.map(describeCategory),
+      categories: usage.categories,
       versions: usage.versions,
     }
   })

@@ -40,10 +40,7 @@ interface Dependencies extends FileDependencies {
   directory: string
 }
 
-/**
- * The files of a body while they arrive: their contents are durable once they are received, and leased until this is
- * disposed of.
- */
+/** The files of an arriving body. Their contents are durable once received, and leased until this is disposed of. */
 export class TreeArrivals implements AsyncDisposable {
   readonly #dependencies: Dependencies
   readonly #paths = new Set<string>()
