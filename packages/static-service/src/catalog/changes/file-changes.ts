@@ -173,21 +173,20 @@ export function etagOf(record: FileRow | VersionRow, isPublic = true): string {
  * bytes; without a file, dates are not compared.
  */
 export function holds(conditions: Conditions, row: FileRow | undefined): boolean {
-  const { ifMatch, ifUnmodifiedSince } = conditions
+  const { ifMatch, ifNoneMatch, ifUnmodifiedSince } = conditions
   if (ifMatch === undefined && ifUnmodifiedSince !== undefined && row) {
     if (Math.floor(Date.parse(row.updatedAt) / 1000) > ifUnmodifiedSince) return false
   }
-  return holdsForTags(conditions, row && (() => tagsFor(row)))
+  if (ifMatch === undefined && ifNoneMatch === undefined) return true
+  return holdsForTags(conditions, row && [etagOf(row), etagOf(row, false), `"${row.digest}"`])
 }
 
 /** As `holds`, for what has these tags; undefined: nothing is there. */
-export function holdsForTags({ ifMatch, ifNoneMatch }: Conditions, tags: (() => string[]) | undefined): boolean {
-  const isNamedBy = (list: TagList) => tags !== undefined && (list === '*' || tags().some((tag) => list.includes(tag)))
+export function holdsForTags({ ifMatch, ifNoneMatch }: Conditions, tags: string[] | undefined): boolean {
+  const isNamedBy = (list: TagList) => tags !== undefined && (list === '*' || tags.some((tag) => list.includes(tag)))
   if (ifMatch !== undefined && !isNamedBy(ifMatch)) return false
   return ifNoneMatch === undefined || !isNamedBy(ifNoneMatch)
 }
 
 /** Whether unmet conditions say that a file exists. */
 export const mustBeNew = ({ ifMatch, ifNoneMatch }: Conditions): boolean => ifNoneMatch === '*' && ifMatch === undefined
-
-const tagsFor = (row: FileRow) => [etagOf(row), etagOf(row, false), `"${row.digest}"`]

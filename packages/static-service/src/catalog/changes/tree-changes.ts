@@ -62,7 +62,7 @@ async function applyTree(group: Group, wanted: TreeReplacement) {
   const { transaction } = group
   const { directory, source, isMerge, maxFiles, version, conditions } = wanted
   const state = await readTreeState(transaction, directory)
-  if (!holdsForTags(conditions, state.files > 0 ? () => [state.etag] : undefined)) throw errors.treeChanged(directory)
+  if (!holdsForTags(conditions, state.files > 0 ? [state.etag] : undefined)) throw errors.treeChanged(directory)
   if (version && (await isRecorded(transaction, version))) throw errors.versionExists(version.version)
   const files = await filesOf(group, wanted)
   if (!isMerge && state.files > maxFiles) throw tooManyFiles(directory)
