@@ -137,7 +137,7 @@ export class ChangeGroups {
 
   async #transact(commands: CatalogCommand[], effects: Effects, keeps = this.#keeps) {
     const { sql: database, contents, quotaBytes: quota } = this.#dependencies
-    const { outcomes, group } = await database.transaction(async (transaction) => {
+    const { outcomes, table } = await database.transaction(async (transaction) => {
       // A separate statement: the next ones must see the commits of the previous lock holder.
       const { nowMs } = await one<{ nowMs: number }>(transaction, lockCatalog)
       const table = new LoadedFiles({ clock: new Date(nowMs).toISOString(), quota })
@@ -148,20 +148,19 @@ export class ChangeGroups {
         keeps,
         table,
         rules: { ...this.#rules, sliceFiles: this.#sliceFiles },
-        changed: [],
       }
       const outcomes = await applyAll(group, commands)
       await writeChanges(group)
       // The quota is for past files, too; commands have checked the current ones alone.
       const { storedSize, pastSize } = table.counts
-      if (group.changed.length > 0 && storedSize + pastSize > table.quota) {
+      if (table.changed.length > 0 && storedSize + pastSize > table.quota) {
         await dropOldest(group, Math.min(pastSize, storedSize + pastSize - table.quota))
         await writeChanges(group)
       }
-      return { outcomes, group }
+      return { outcomes, table }
     })
-    effects.changed = effects.changed.concat(group.changed)
-    effects.freed = effects.freed.concat(group.table.freed)
+    effects.changed = effects.changed.concat(table.changed)
+    effects.freed = effects.freed.concat(table.freed)
     return outcomes
   }
 }

@@ -35,8 +35,6 @@ export interface Group {
   keeps: 'all' | 'versions' | 'none' | 'nothing'
   /** Blobs whose rows change in the transactions of the catalog. */
   contents: ContentTransaction | undefined
-  /** Paths that were changed. */
-  changed: string[]
   /** The rows that it changes. */
   table: LoadedFiles
 }

@@ -34,9 +34,9 @@ export class TrackedRows<Row extends object> {
   readonly #keyOf: (row: Row) => string
   /** Undefined: no such row. */
   readonly #rows = new Map<string, Row | undefined>()
-  /** Rows that were set since the last `accept`. */
-  readonly #pending = new Map<string, Row | undefined>()
-  /** Rows that were set since the last `flush`, as they were then. */
+  /** Rows that were set since the last `accept`, as they were then. */
+  readonly #accepted = new Map<string, Row | undefined>()
+  /** Rows that were accepted since the last `flush`, as they were then. */
   readonly #flushed = new Map<string, Row | undefined>()
 
   constructor(keyOf: (row: Row) => string) {
@@ -49,39 +49,40 @@ export class TrackedRows<Row extends object> {
 
   /** `keys`: keys that may be used from now on; `rows`: the existing ones of them. */
   load(keys: Iterable<string>, rows: Row[]): void {
-    for (const row of rows) if (!this.has(this.#keyOf(row))) this.#rows.set(this.#keyOf(row), row)
-    for (const key of keys) if (!this.has(key)) this.#rows.set(key, undefined)
+    for (const row of rows) this.#rows.getOrInsert(this.#keyOf(row), row)
+    for (const key of keys) this.#rows.getOrInsert(key, undefined)
   }
 
   get(key: string): Row | undefined {
     if (!this.has(key)) throw new Error(`the row of ${key} was not loaded`)
-    return this.#pending.has(key) ? this.#pending.get(key) : this.#rows.get(key)
+    return this.#rows.get(key)
   }
 
   set(key: string, row: Row | undefined): void {
-    this.get(key)
-    this.#pending.set(key, row)
+    this.#accepted.getOrInsert(key, this.get(key))
+    this.#rows.set(key, row)
   }
 
   /** Makes the changes since the last `accept` permanent, and returns them. */
   accept(): RowChange<Row>[] {
-    const changes = [...this.#pending].map(([key, after]) => ({ key, before: this.#rows.get(key), after }))
-    this.undo()
-    for (const { key, before, after } of changes) {
-      if (!this.#flushed.has(key)) this.#flushed.set(key, before)
-      this.#rows.set(key, after)
-    }
-    return changes.filter(({ before, after }) => before !== after)
+    const changes = this.#changesSince(this.#accepted)
+    for (const { key, before } of changes) this.#flushed.getOrInsert(key, before)
+    return changes
   }
 
   undo(): void {
-    this.#pending.clear()
+    for (const [key, row] of this.#accepted) this.#rows.set(key, row)
+    this.#accepted.clear()
   }
 
-  /** The net changes that were accepted since the last call. */
+  /** The net changes that were accepted since the last call. Call it when all changes are accepted or undone. */
   flush(): RowChange<Row>[] {
-    const changes = [...this.#flushed].map(([key, before]) => ({ key, before, after: this.#rows.get(key) }))
-    this.#flushed.clear()
+    return this.#changesSince(this.#flushed)
+  }
+
+  #changesSince(earlier: Map<string, Row | undefined>): RowChange<Row>[] {
+    const changes = [...earlier].map(([key, before]) => ({ key, before, after: this.#rows.get(key) }))
+    earlier.clear()
     return changes.filter(({ before, after }) => before !== after)
   }
 }
@@ -99,6 +100,8 @@ export class LoadedFiles {
   readonly missing = new Set<string>()
   /** Recorded changes that are not written yet. */
   readonly changes: FileChange[] = []
+  /** Paths that accepted commands changed. */
+  readonly changed: string[] = []
   /** Digests that an accepted command left without references. */
   readonly freed: string[] = []
   /** The dates that files get. */
@@ -151,6 +154,7 @@ export class LoadedFiles {
         else change.firstLost = Math.min(change.firstLost, before.changeId)
       }
       this.changes.push(change)
+      for (const { key } of files) this.changed.push(key)
       this.counts.lastChange += 1
     }
     this.#accepted = { ...this.counts }

@@ -104,7 +104,6 @@ export async function writeChanges(group: Group): Promise<void> {
     await writer.run(sql`update ${catalog} set last_change = ${lastChange},
       last_changed_at = ${table.dates.latest}, stored_size = ${storedSize}, past_size = ${pastSize}`)
   })
-  for (const { key } of changes.flatMap((change) => change.files)) group.changed.push(key)
   const added = blobs.flatMap(({ key, before, after }) => (after && !before ? key : []))
   const freed = blobs.flatMap(({ key, before, after }) => (before && !after ? key : []))
   if (added.length + freed.length > 0) await contents?.apply(transaction, { added, freed })
