@@ -114,8 +114,12 @@ export class SqliteSql implements Sql {
       try {
         if (this.#log.failure !== undefined) throw new DatabaseUnavailableError(this.#log.failure)
         this.#setSynchronous(synchronous)
-        const beforeCommit = synchronous === 'FULL' ? this.#checkFiles : undefined
-        const value = await this.#writer.transaction(work, { deadline, beforeCommit })
+        const value = await this.#writer.transaction(async (transaction) => {
+          const done = await work(transaction)
+          const replaced = synchronous === 'FULL' ? this.#findReplaced() : undefined
+          if (replaced) throw replaced
+          return done
+        }, deadline)
         this.#known = { at: performance.now(), isAvailable: true }
         return value
       } catch (error) {
@@ -130,7 +134,8 @@ export class SqliteSql implements Sql {
   /** Makes all commits durable, without blocking the event loop. After a failed fsync all writes are rejected. */
   async flush(): Promise<void> {
     try {
-      this.#checkFiles()
+      const replaced = this.#findReplaced()
+      if (replaced) throw replaced
       await this.#log.flush()
     } catch (error) {
       throw this.#noteFailure(storageFailure(error))
@@ -203,14 +208,10 @@ export class SqliteSql implements Sql {
   }
 
   // A file that was deleted or replaced: SQLite continues to write to it, and its commits are lost.
-  #findReplaced(): string | undefined {
-    return this.#identities.find(([path, identity]) => identityOf(path) !== identity)?.[0]
-  }
-
-  readonly #checkFiles = () => {
-    const replaced = this.#findReplaced()
-    if (replaced === undefined) return
-    throw new DatabaseUnavailableError(new Error(`${replaced} was deleted or replaced, or cannot be read`))
+  #findReplaced(): DatabaseUnavailableError | undefined {
+    const [replaced] = this.#identities.find(([path, identity]) => identityOf(path) !== identity) ?? []
+    if (replaced === undefined) return undefined
+    return new DatabaseUnavailableError(new Error(`${replaced} was deleted or replaced, or cannot be read`))
   }
 
   #noteFailure(error: unknown): unknown {
@@ -266,13 +267,10 @@ class Connection implements SqlTransaction {
   }
 
   /**
-   * Runs `work` in a transaction and commits; rolls back if it or `beforeCommit` throws. With a `deadline`, a time of
-   * `performance.now()`, it is a write transaction, which waits until then for locks of others.
+   * Runs `work` in a transaction and commits; rolls back if it throws. With a `deadline`, a time of `performance.now()`,
+   * it is a write transaction, which waits until then for locks of others.
    */
-  async transaction<T>(
-    work: (transaction: SqlTransaction) => Promise<T>,
-    { deadline, beforeCommit }: { deadline?: number; beforeCommit?: (() => void) | undefined } = {},
-  ): Promise<T> {
+  async transaction<T>(work: (transaction: SqlTransaction) => Promise<T>, deadline?: number): Promise<T> {
     const begin = this.prepare(deadline === undefined ? 'begin' : 'begin immediate')
     for (;;) {
       try {
@@ -285,7 +283,6 @@ class Connection implements SqlTransaction {
     }
     try {
       const value = await work(this)
-      beforeCommit?.()
       this.prepare('commit').run()
       return value
     } catch (error) {
