@@ -12,11 +12,10 @@ export class StagingMemory {
   bytes = 0
   readonly #maxBytes: number
   /** Makes room on the disk for all held bytes. @throws {HttpError} `insufficient_storage` */
-  readonly demandRoom: () => Promise<void>
+  demandRoom = async () => {}
 
-  constructor(maxBytes = defaultStagingBytes, demandRoom = async (_bytes: () => number) => {}) {
+  constructor(maxBytes = defaultStagingBytes) {
     this.#maxBytes = maxBytes
-    this.demandRoom = () => demandRoom(() => this.bytes)
   }
 
   /** Whether to write each chunk at once: partial batches of many slow uploads would fill the memory. */

@@ -59,14 +59,14 @@ export class DiskSpace {
   }
 
   /**
-   * Makes room for `bytes()` more, if need be by dropping history. Serialized: concurrent calls would each drop that
-   * much. `isFile`: what will be written is a file, and no row. @throws if there is none.
+   * Makes room for the bytes that are held then, if need be by dropping history. Serialized: concurrent calls would each
+   * drop that much. `isFile`: what will be written is a file, and no row. @throws if there is none.
    */
-  async demand(bytes = () => 0, isFile = true): Promise<void> {
+  async demand(held: { readonly bytes: number }, isFile = true): Promise<void> {
     // A file that is being written is there already.
     const spared = isFile ? 1 : allFiles
-    if (this.#shortBy(bytes(), spared) === 0) return
-    const made = this.#making.then(() => this.#makeRoom(bytes, spared))
+    if (this.#shortBy(held.bytes, spared) === 0) return
+    const made = this.#making.then(() => this.#makeRoom(held, spared))
     this.#making = made.catch(() => undefined)
     if (!(await made)) throw insufficientStorage()
   }
@@ -93,20 +93,20 @@ export class DiskSpace {
   }
 
   // False: dropping all history is not enough.
-  async #makeRoom(bytes: () => number, spared: number): Promise<boolean> {
+  async #makeRoom(held: { readonly bytes: number }, spared: number): Promise<boolean> {
     const { pastBytes, dropPast, isBackedUp, settleRemovals } = this.#options
     for (;;) {
       await this.#truncating.run()
-      const short = this.#shortBy(bytes(), spared)
+      const short = this.#shortBy(held.bytes, spared)
       if (short === 0) return true
       // Drops none in vain. A content goes with its compressed forms, three at most.
       if (pastBytes && short > 4 * pastBytes()) return false
       // Small contents are rows: dropping them gives bytes, but no files.
-      const minSize = this.#shortBy(bytes(), allFiles) > 0 ? 0 : maxSmallBytes + 1
+      const minSize = this.#shortBy(held.bytes, allFiles) > 0 ? 0 : maxSmallBytes + 1
       // While a backup runs, dropped history stays on the disk.
       const dropped = isBackedUp?.() ? 0 : await dropPast?.(short, minSize)
       await settleRemovals()
-      if (!dropped) return this.#shortBy(bytes(), spared) === 0
+      if (!dropped) return this.#shortBy(held.bytes, spared) === 0
     }
   }
 

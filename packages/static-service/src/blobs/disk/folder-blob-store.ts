@@ -52,7 +52,8 @@ export class FolderBlobStore implements BlobStore {
   ) {
     this.#dataDir = dataDir
     this.#options = options
-    this.memory = new StagingMemory(options.maxStagingBytes, (bytes) => this.#space.demand(bytes))
+    this.memory = new StagingMemory(options.maxStagingBytes)
+    this.memory.demandRoom = () => this.#space.demand(this.memory)
     this.small = new SmallBlobs(dataDir, options)
     this.#space = new DiskSpace({ ...options, dataDir, small: this.small, settleRemovals: () => this.settle() })
     this.#garbage = new Garbage({
@@ -201,7 +202,7 @@ export class FolderBlobStore implements BlobStore {
     }
     const isFile = typeof from === 'string'
     try {
-      await this.#space.demand(undefined, isFile)
+      await this.#space.demand({ bytes: 0 }, isFile)
       await this.#leases.run(digest, () =>
         isFile ? this.#large.publish(from, blob) : this.small.store(digest, 'identity', from),
       )
