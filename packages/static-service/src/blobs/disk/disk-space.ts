@@ -59,8 +59,8 @@ export class DiskSpace {
   }
 
   /**
-   * Makes room for the bytes that are held then, if need be by dropping history. Serialized: concurrent calls would each
-   * drop that much. `isFile`: what will be written is a file, and no row. @throws if there is none.
+   * Makes room for `held.bytes`, as many as they are by then, if need be by dropping history. Serialized: concurrent
+   * calls would each drop that much. `isFile`: what will be written is a file, and no row. @throws if there is none.
    */
   async demand(held: { readonly bytes: number }, isFile = true): Promise<void> {
     // A file that is being written is there already.

@@ -35,7 +35,8 @@ class PostgresCatalog extends Catalog {
   readonly #known = new LRUCache<string, KnownFile>({ max: maxKnown })
   #waiting = new Map<string, PromiseWithResolvers<FileRow | undefined>>()
   #running = 0
-  #isScheduled = false
+  /** Each starts the next look-ups. */
+  #immediate: NodeJS.Immediate | undefined
   #timer: NodeJS.Timeout | undefined
   #checkRules: RulesCheck | undefined
   #totals: Totals | undefined
@@ -87,19 +88,14 @@ class PostgresCatalog extends Catalog {
 
   // A stalled statement must not block later look-ups: they would wait for its time limit.
   #schedule() {
-    if (this.#running >= maxRunning) {
-      this.#timer ??= setTimeout(() => void this.#run(), slowMs)
-    } else if (!this.#isScheduled) {
-      this.#isScheduled = true
-      setImmediate(() => {
-        this.#isScheduled = false
-        void this.#run()
-      })
-    }
+    if (this.#running < maxRunning) this.#immediate ??= setImmediate(() => void this.#run())
+    else this.#timer ??= setTimeout(() => void this.#run(), slowMs)
   }
 
   async #run() {
+    clearImmediate(this.#immediate)
     clearTimeout(this.#timer)
+    this.#immediate = undefined
     this.#timer = undefined
     const lookups = this.#waiting
     if (lookups.size === 0) return
