@@ -122,12 +122,8 @@ export function registerPutFileRoute(app: App, dependencies: FileDependencies) {
     const digests = checkDigests(headers)
     await limits.checkTarget(path, conditionsOf(headers))
     await limits.checkLength(path, headers)
-    const check = limits.meter(path)
     await using draft = store.draft()
-    await stage(bodyChunks(request.raw), draft, (chunk) => {
-      digests.update(chunk)
-      return check(chunk)
-    })
+    await stage(bodyChunks(request.raw), draft, { limits, path, onChunk: digests.update })
     digests.end()
     return sendStored(reply, await storeFiles(request, [{ path, draft }], dependencies))
   })

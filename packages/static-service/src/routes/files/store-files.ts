@@ -95,35 +95,27 @@ export class UploadLimits {
     this.checkSize(Number(length))
     await this.checkQuota(path, Number(length))
   }
-
-  /**
-   * Limits the bytes of one file as they arrive, for `stage`; the path is undefined while it is unknown.
-   * @throws {HttpError} `file_too_large` or `quota_exceeded`.
-   */
-  meter(path: string | undefined) {
-    let total = 0
-    let nextCheck = quotaCheckBytes
-    return async ({ length }: Buffer): Promise<void> => {
-      total += length
-      this.checkSize(total)
-      if (path === undefined || total < nextCheck) return
-      nextCheck = total + quotaCheckBytes
-      await this.checkQuota(path, total, this.maxBytes)
-    }
-  }
 }
 
 // Not per chunk: the check reads the catalog.
 const quotaCheckBytes = 1_048_576
 
-/** Stages arriving bytes, each chunk after its check. */
+/**
+ * Stages the arriving bytes of one file; the path is undefined while it is unknown. `onChunk`: called before each chunk
+ * is staged.
+ * @throws {HttpError} `file_too_large` or `quota_exceeded` as soon as it is certain.
+ */
 export async function stage(
   chunks: AsyncIterable<Buffer>,
   draft: StagedBlob,
-  check: (chunk: Buffer) => Promise<void>,
+  { limits, path, onChunk }: { limits: UploadLimits; path: string | undefined; onChunk?: (chunk: Buffer) => void },
 ): Promise<void> {
   for await (const chunk of chunks) {
-    await check(chunk)
+    const size = draft.size + chunk.length
+    limits.checkSize(size)
+    const isCheckDue = Math.floor(size / quotaCheckBytes) > Math.floor(draft.size / quotaCheckBytes)
+    if (path !== undefined && isCheckDue) await limits.checkQuota(path, size, limits.maxBytes)
+    onChunk?.(chunk)
     await draft.write(chunk)
   }
   await draft.seal()

@@ -209,12 +209,12 @@ class UploadForm {
     const name = readText(filename).replace(/%(?:22|0D|0A)/g, decodeURIComponent)
     const path = this.#path && name !== '' ? pathOf(name, this.#path) : undefined
     if (path !== undefined) await this.#admit(path)
-    const check = limits.meter(maxFiles === 1 ? path : undefined)
     const draft = drafts.use(store.draft())
     this.#files.push({ name, path, draft })
-    await stage(file, draft, async (chunk) => {
-      await check(chunk)
-      this.#limitRefused(chunk.length)
+    await stage(file, draft, {
+      limits,
+      path: maxFiles === 1 ? path : undefined,
+      onChunk: ({ length }) => this.#limitRefused(length),
     })
   }
 

@@ -105,7 +105,7 @@ export function registerPutTreeRoutes(app: App, dependencies: FileDependencies) 
   app.put('/api/contents/:sha256', routes.putContent, async (request, reply) => {
     await limits.checkLength(noPath, request.headers)
     await using draft = store.draft()
-    await stage(bodyChunks(request.raw), draft, limits.meter(noPath))
+    await stage(bodyChunks(request.raw), draft, { limits, path: noPath })
     const content = await draft.keep()
     if (content.digest !== request.params.sha256) throw errors.digestMismatch('its name')
     const caller = await readmit(request)
