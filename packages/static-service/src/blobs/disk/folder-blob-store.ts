@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { link, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type BlobRef, type OpenBlob, openBytes } from '@domains-and-files/persistence'
+import { BackgroundTask, type BlobRef, type OpenBlob, openBytes } from '@domains-and-files/persistence'
 import { type CompressedCoding, type ContentCoding, compressedCodings } from '../../rfc9110/content-codings.ts'
 import { type BlobStore, maxUnsavedBytes, type OnSaved, type ResumableBlob, type SavedBlob } from '../blob-store.ts'
 import { StagedBlob, StagingFile, StagingMemory } from '../staging-file.ts'
@@ -23,6 +23,7 @@ interface FolderBlobStoreOptions extends RoomOptions {
 export class FolderBlobStore implements BlobStore {
   readonly holdsSmall = false
   readonly small: SmallBlobs
+  readonly verified: VerifiedContents
   readonly #dataDir: string
   readonly #large: LargeBlobs
   readonly #options: FolderBlobStoreOptions
@@ -32,7 +33,7 @@ export class FolderBlobStore implements BlobStore {
   readonly #leases = new BlobLeases()
   /** Blobs that files refer to and that this store lacked when it was last compared. */
   missing: BlobRef[] = []
-  #comparing: Promise<void> | undefined
+  readonly #comparing = new BackgroundTask({ run: () => this.#compareAgain(), onError: () => undefined })
 
   /** Creates missing directories, and removes the staged blobs of an earlier process. */
   static async open(dataDir: string, options: FolderBlobStoreOptions): Promise<FolderBlobStore> {
@@ -55,16 +56,13 @@ export class FolderBlobStore implements BlobStore {
     this.memory = new StagingMemory(options.maxStagingBytes)
     this.memory.demandRoom = () => this.#space.demand(this.memory)
     this.small = new SmallBlobs(dataDir, options)
+    this.verified = this.small
     this.#space = new DiskSpace({ ...options, dataDir, small: this.small, settleRemovals: () => this.settle() })
     this.#garbage = new Garbage({
       remove: (digest) => this.#leases.run(digest, () => this.#remove(digest)),
       onError: options.onError,
     })
     this.#large = new LargeBlobs(dataDir, ensureDirectory, this.small)
-  }
-
-  get verified(): VerifiedContents {
-    return this.small
   }
 
   draft(file = this.#newTmpFile(), arrived?: ContentHash): StagedBlob {
@@ -165,9 +163,7 @@ export class FolderBlobStore implements BlobStore {
     const disk = { status: this.#space.check() }
     const missing = this.missing.length
     if (missing === 0) return { disk }
-    this.#comparing ??= this.#compareAgain().finally(() => {
-      this.#comparing = undefined
-    })
+    void this.#comparing.run()
     return { disk, contents: { status: 'degraded' as const, missing } }
   }
 

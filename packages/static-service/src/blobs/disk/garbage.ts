@@ -13,7 +13,6 @@ export class Garbage {
   /** Blobs whose removal waits for a later attempt. */
   readonly postponed = new Set<string>()
   readonly #removing: BackgroundTask
-  #run: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
@@ -25,7 +24,7 @@ export class Garbage {
   collect(digests: Iterable<string>): void {
     for (const digest of digests) this.#found.add(digest)
     if (this.#found.size === 0) return
-    this.#run = this.#removing.run()
+    void this.#removing.run()
     if (this.#isClosed) return
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
@@ -37,9 +36,9 @@ export class Garbage {
 
   /** Resolves when the blobs that were queued before have been removed, or wait for a later attempt. */
   async settle(): Promise<void> {
-    await this.#run
+    await this.#removing.running
     this.collect([]) // They may have been queued as the run ended. A run without any would count as one that has worked.
-    await this.#run
+    await this.#removing.running
   }
 
   /** Waits for running removals. The next start collects postponed digests. */
