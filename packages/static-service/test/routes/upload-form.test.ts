@@ -15,7 +15,7 @@ async function failureOf(error: unknown): Promise<unknown> {
   const draft = () => {
     throw error
   }
-  const limits = { checkSize: () => undefined, meter: () => () => undefined }
+  const limits = { checkSize: () => undefined }
   const dependencies = { store: { draft }, limits } as unknown as FileDependencies // Nothing else is reached.
   app.post('/', async (request) => storeForm(request, rules, dependencies))
   let thrown: unknown
