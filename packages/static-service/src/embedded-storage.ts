@@ -27,7 +27,7 @@ export async function openEmbeddedStorage(config: Config, log: Logger) {
     pastBytes: () => catalog.status().totals?.pastSize ?? 0,
     dropPast: async (need, minSize) => (await catalog.writes.prune({ need, minSize })).rows,
     isBackedUp: () => backups.isRunning,
-    // The log of uploads not after a failed flush: a checkpoint compares no checksums.
+    // Not the log of uploads after a failed flush: a checkpoint does not verify its checksums.
     otherDatabases: () => [...(uploadDatabase.isIntact ? [uploadFile] : []), databaseFile(dataDir)],
     onError: (error) => log.error({ err: error }, 'content not removed'),
   })

@@ -41,11 +41,11 @@ export async function createService(config: Config, log: Logger): Promise<App> {
   const owned = opened.move()
   app.addHook('onClose', () => owned.disposeAsync())
   // A store of usual size is tidy before the first request; a huge one is swept while it serves.
-  await Promise.race([tidied, wait(patience, undefined, { ref: false })])
+  await Promise.race([tidied, wait(maxTidyMs, undefined, { ref: false })])
   return app
 }
 
-const patience = 2000
+const maxTidyMs = 2000
 
 // SQLite and a folder, or PostgreSQL and S3. Each is loaded only when it is used.
 async function openStorage(config: Config, log: Logger, metrics: Metrics | undefined) {

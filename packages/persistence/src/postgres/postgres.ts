@@ -142,7 +142,7 @@ export class Postgres extends Connection implements Sql {
     const askedAt = performance.now()
     const [row] = await this.query<{ ms: number }>('select (extract(epoch from clock_timestamp()) * 1000)::bigint ms')
     const at = performance.now()
-    // The way of the answer explains a small difference.
+    // The latency of the response explains a small difference.
     if (row && Math.abs(row.ms - this.now()) > at - askedAt) this.#time = { ms: row.ms, at }
   }
 }

@@ -54,7 +54,7 @@ export class StagingFile {
   #flushedBytes: number
   #heldBytes = 0
   readonly file: string
-  /** Of the bytes so far, where a file has them and `isHashed`. */
+  /** Hash of the bytes so far, if a file has them and `isHashed`. */
   hash: ContentHash | undefined
   /** Bytes written or queued for writing. */
   size: number

@@ -27,7 +27,7 @@ export class BackgroundChanges {
     this.#dependencies = dependencies
   }
 
-  /** Looks for both now and periodically. `isExclusive`: no other process changes the catalog. */
+  /** Looks for abandoned changes and expired history now, and regularly. `isExclusive`: only this process makes changes. */
   start(isExclusive: boolean): void {
     if (isExclusive) this.#untouchedMs = 0
     void this.#finishing.start(abandonedMs)

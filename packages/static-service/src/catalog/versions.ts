@@ -29,7 +29,7 @@ export async function recordVersion(
 }
 
 /** Marks versions that show any of these rows as incomplete. */
-export async function loseFiles(
+export async function markIncomplete(
   transaction: SqlTransaction,
   rows: { changeId: number; endedBy: number }[],
 ): Promise<void> {

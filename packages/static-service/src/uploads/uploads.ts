@@ -142,7 +142,7 @@ export class Uploads {
     try {
       const { database, lifetimeMs } = this.#dependencies
       const upload = await database.get<Upload & SavedBlob>(sql`update ${uploads}
-        set ${heard(lifetimeMs)}, epoch = epoch + case when writer_until = 0 then 0 else 1 end
+        set ${renewal(lifetimeMs)}, epoch = epoch + case when writer_until = 0 then 0 else 1 end
         where id = ${id} and expires_at > ${now} and writer_until <= ${now} returning ${columns}, tail`)
       if (!upload) throw errors.uploadLocked()
       // Releases the lease before the response: the client may send its next request at once.
@@ -220,7 +220,7 @@ export class UploadWriter implements AsyncDisposable {
     this.upload = { ...this.upload, ...change }
     const changes = Object.entries(change).map(([column, value]) => sql([`${column} = `, ''], value))
     const recorded = await database.run(sql`update ${uploads}
-      set ${join([...changes, heard(lifetimeMs, ends)])}
+      set ${join([...changes, renewal(lifetimeMs, ends)])}
       where id = ${id} and epoch = ${epoch} and writer_until > 0`)
     if (changes.length > 0) await log?.flush()
     if (recorded === 0) throw errors.uploadLocked()
@@ -270,7 +270,7 @@ export const ownerOf = ({ id, token }: Caller): string => token?.owner ?? id
 const hasExpired = sql`expires_at <= ${now} and writer_until <= ${now}`
 
 /** Renews the lease (10 s) and the lifetime of the upload from now on, or ends them. */
-const heard = (lifetimeMs: number, ends?: End) =>
+const renewal = (lifetimeMs: number, ends?: End) =>
   sql`writer_until = ${ends ? sql`0` : sql`${now} + 10000`},
     expires_at = ${now} + ${ends === 'upload' ? 0 : lifetimeMs}`
 

@@ -110,8 +110,8 @@ export class DiskSpace {
     }
   }
 
-  // Bytes that must be freed; where the file system limits the number of files, those of as many files as must be removed,
-  // of which `spared` are not missed.
+  // Bytes to free. Where the file system limits the number of files, each missing one counts as 32 KiB; `spared` of them
+  // may be missing.
   #shortBy(bytes: number, spared = 0): number {
     const { bavail, bsize, ffree } = statfsSync(this.#options.dataDir)
     const missingFiles = Math.max(0, this.#reservedFiles - ffree - spared)

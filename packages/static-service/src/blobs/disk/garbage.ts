@@ -37,7 +37,7 @@ export class Garbage {
   /** Resolves when the blobs that were queued before have been removed, or wait for a later attempt. */
   async settle(): Promise<void> {
     await this.#removing.running
-    this.collect([]) // They may have been queued as the run ended. A run without any would count as one that has worked.
+    this.collect([]) // Some may have been queued as the run ended. Not by `run`: an empty one would count as a success.
     await this.#removing.running
   }
 

@@ -124,7 +124,7 @@ const keyOf = (digest: string, coding: ContentCoding) => [digest, contentCodings
 const nameOf = ({ digest, coding, stamp }: VerifiedContent) => `${digest}.${coding}.${stamp}`
 
 // Rows are appended in order of arrival: keyed by digest, each insert would dirty a random page (measured: half the
-// speed). Databases of earlier versions have these tables without a record of it.
+// speed). Older databases have these tables, but no record of the migration.
 const migrations = {
   contents: [
     `create table if not exists contents (

@@ -3,7 +3,7 @@ import { contentMissing, fileNotFound, quotaExceeded } from '../../errors.ts'
 import { readRecordedFiles } from '../history/change-log.ts'
 import { among, columnNames, columns, type RowOf, recordsOf, selected } from '../records.ts'
 import { type Actor, pastColumns } from '../tables.ts'
-import { loseFiles } from '../versions.ts'
+import { markIncomplete } from '../versions.ts'
 import { exchange } from './file-changes.ts'
 import type { Group, Removed } from './group.ts'
 import { loadFiles, writeChanges } from './stored-rows.ts'
@@ -62,7 +62,7 @@ async function readDroppable(
 }
 
 async function drop(group: Group, rows: PastRow[]): Promise<number> {
-  await loseFiles(group.transaction, rows)
+  await markIncomplete(group.transaction, rows)
   return removePast(group, rows)
 }
 

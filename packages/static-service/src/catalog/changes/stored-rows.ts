@@ -4,7 +4,7 @@ import { fold, nameOf, parentOf } from '../../files/file-path.ts'
 import { type IndexedFile, searchIndexes } from '../listing/search-index.ts'
 import { among, type Columns, insertInto, jsonRow, orSet, pieces, runTogether, type Writer } from '../records.ts'
 import * as tables from '../tables.ts'
-import { loseFiles } from '../versions.ts'
+import { markIncomplete } from '../versions.ts'
 import type { Group } from './group.ts'
 import type { CatalogCounts, FileChange, LoadedFiles, RowChange } from './loaded-files.ts'
 
@@ -111,7 +111,7 @@ export async function writeChanges(group: Group): Promise<void> {
   const lost = changes.flatMap(({ entry: { id }, firstLost }) =>
     firstLost < id ? { changeId: firstLost, endedBy: id } : [],
   )
-  if (lost.length > 0 && keeps !== 'nothing') await loseFiles(transaction, lost)
+  if (lost.length > 0 && keeps !== 'nothing') await markIncomplete(transaction, lost)
   // A change in slices has one event, after its last slice.
   if (table.recordedAs !== undefined) return
   const events = changes.map(({ entry, files }) =>
