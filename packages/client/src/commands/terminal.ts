@@ -17,8 +17,8 @@ export function formatTable(rows: (string | number)[][]): string {
   return rows.map((row) => `${row.map(pad).join('  ').trimEnd()}\n`).join('')
 }
 
-/** A progress bar on standard error: only at a terminal. `total` in bytes. */
-export function openProgressBar(total: number) {
+/** A progress bar on standard error: only at a terminal. `total` in bytes. Disposing of it ends its line. */
+export function openProgressBar(total: number): Disposable & { show: (bytes: number) => void } {
   let shown = -1
   const show = (bytes: number) => {
     const percent = total === 0 ? 100 : Math.floor((bytes / total) * 100)
@@ -27,8 +27,7 @@ export function openProgressBar(total: number) {
     const filled = Math.round(percent / 4)
     process.stderr.write(`\r[${'#'.repeat(filled)}${' '.repeat(25 - filled)}] ${percent} %`)
   }
-  const end = () => void (shown >= 0 && process.stderr.write('\n'))
-  return { show, end }
+  return { show, [Symbol.dispose]: () => void (shown >= 0 && process.stderr.write('\n')) }
 }
 
 /** Creates a directory with its parents. Not by the recursive `mkdir`, which loops in /proc, where none can be created. */

@@ -105,14 +105,12 @@ const putTree = ({ api }: FileClient, path: string, { manifest, query }: { manif
 /** Stores a file, with a progress bar. */
 export async function upload(client: FileClient, path: string, source: string): Promise<StoredFile> {
   const content = await openAsBlob(source)
-  const bar = openProgressBar(content.size)
-  const stored = await client.upload(path, content, { onProgress: bar.show })
-  bar.end()
-  return stored
+  using bar = openProgressBar(content.size)
+  return await client.upload(path, content, { onProgress: bar.show })
 }
 
 async function send({ api }: FileClient, files: LocalFile[]) {
-  const bar = openProgressBar(files.reduce((sum, { size }) => sum + size, 0))
+  using bar = openProgressBar(files.reduce((sum, { size }) => sum + size, 0))
   let done = 0
   const waiting = [...files]
   const work = async () => {
@@ -129,7 +127,6 @@ async function send({ api }: FileClient, files: LocalFile[]) {
     }
   }
   await Promise.all(Array.from({ length: parallel }, work))
-  bar.end()
 }
 
 const parallel = 8

@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
-import { download, readFiles, sync } from '../../src/commands/trees.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { download, readFiles, sync, upload } from '../../src/commands/trees.ts'
 import { FileClient } from '../../src/file-client.ts'
 
 function createDirectory(files: Record<string, string>): string {
@@ -85,4 +85,24 @@ test('a content whose connection breaks is sent again; one that is refused is na
   await expect(syncing).rejects.toThrow(/^[a-t]: Quota exceeded \(quota_exceeded\)$/)
   // One for each of eight workers, and the repeated one. The others may still read their files.
   await expect.poll(() => sent.length).toBe(9)
+})
+
+test('at a terminal the line of the progress bar ends also where an upload fails', async () => {
+  const { stderr } = process
+  const { isTTY } = stderr
+  const file = join(createDirectory({ 'large.bin': '' }), 'large.bin')
+  truncateSync(file, 16_777_217)
+  const problem = { status: 507, code: 'quota_exceeded', detail: 'Quota exceeded' }
+  const fetch = async () => Response.json(problem, { status: 507 })
+  const client = new FileClient({ baseUrl: 'http://127.0.0.1', credentials: { token: 't' }, fetch })
+  const write = vi.spyOn(stderr, 'write').mockReturnValue(true)
+  stderr.isTTY = true
+  onTestFinished(() => {
+    stderr.isTTY = isTTY
+    write.mockRestore()
+  })
+
+  await expect(upload(client, 'large.bin', file)).rejects.toThrow('Quota exceeded')
+
+  expect(write.mock.calls.join('')).toMatch(/ 0 %\n$/)
 })
