@@ -1,8 +1,6 @@
 export { readmit } from './access-control.ts'
 export { archivedAccounts, authMigrations, dataDirOf } from './auth-database.ts'
 export {
-  allowsDomain,
-  allowsPath,
   Domains,
   Folders,
   isInNetworks,
@@ -14,6 +12,8 @@ export {
 export { type Auth, openAuth } from './open-auth.ts'
 export { auth } from './plugin.ts'
 export {
+  allowsDomain,
+  allowsPath,
   type Caller,
   findExcess,
   hasRole,

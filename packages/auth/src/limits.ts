@@ -39,15 +39,10 @@ const listOf = (kind: string, read: (text: string) => string, message: string) =
 /** Names of domains, and `*.` patterns for all domains below a name, as lower-case A-labels. */
 export const Domains = listOf('domain', canonicalDomain, 'must be a domain, or one after *.')
 
-/**
- * Whether a caller may see this domain: listed exactly, or below a listed `*.` pattern; without a list, always. Case and
- * Unicode spelling of the domain do not matter; the list is canonical already.
- */
-export function allowsDomain({ domains }: { domains?: string[] }, domain: string): boolean {
-  if (!domains) return true
+/** Whether a list covers a domain in any spelling, exactly or by a `*.` pattern. */
+export function coversDomain(domains: string[], domain: string): boolean {
   const name = canonicalDomain(domain)
-  if (!name || name.startsWith('*')) return false
-  return domains.some((pattern) => covers.domains(pattern, name))
+  return name !== '' && !name.startsWith('*') && domains.some((pattern) => covers.domains(pattern, name))
 }
 
 /** The lower-case A-labels of a domain or of a `*.` pattern; empty if it is neither. */
@@ -72,9 +67,7 @@ export const Folders = listOf('folder', canonicalFolder, 'must be a folder such 
     [...new Set(folders)].filter((folder) => !folders.some((other) => other !== folder && folder.startsWith(other))),
   )
 
-/** Whether a caller may see a path, or a folder that ends in a slash; without a list, always. */
-export const allowsPath = ({ folders }: { folders?: string[] }, path: string): boolean =>
-  !folders || folders.some((folder) => covers.folders(folder, path))
+export const coversPath = (folders: string[], path: string) => folders.some((folder) => covers.folders(folder, path))
 
 function canonicalFolder(text: string): string {
   const path = text.normalize('NFC').replace(/^\//, '').replace(/\/$/, '')

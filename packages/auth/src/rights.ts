@@ -3,6 +3,8 @@ import type { FastifyContextConfig } from 'fastify'
 import { z } from 'zod'
 import * as errors from './errors.ts'
 import {
+  coversDomain,
+  coversPath,
   describeRecordLimits,
   findOutside,
   intersect,
@@ -139,6 +141,14 @@ export function findExcess(caller: Rights, wanted: Grant): string | undefined {
 export function refuse(excess: string | undefined): void {
   if (excess !== undefined) throw forbidden(excess)
 }
+
+/** Whether a caller may see this domain: listed, or below a listed `*.` pattern; without a list, always. */
+export const allowsDomain = ({ domains }: Pick<Limits, 'domains'>, domain: string): boolean =>
+  !domains || coversDomain(domains, domain)
+
+/** Whether a caller may see a path, or a folder that ends in a slash; without a list, always. */
+export const allowsPath = ({ folders }: Pick<Limits, 'folders'>, path: string): boolean =>
+  !folders || coversPath(folders, path)
 
 /** Whether the caller may write this RRset of a domain that it may see, without another person's approval. */
 export const mayWriteRrset = (rights: Rights, name: string, type: string) =>

@@ -16,10 +16,10 @@ import {
   type CrossOriginHeaders,
   checkRequestHeads,
   crossOriginHeaders,
-  isDecodable,
   maxParamLength,
   parserOptions,
   refuseOtherMethods,
+  refuseUndecodable,
   requestIdOf,
   type TrustProxy,
 } from './requests/request-head.ts'
@@ -77,7 +77,7 @@ export async function createApp(options: AppOptions, routes: (app: App) => Promi
   validateRequests(app)
   // Before the hook that rejects unknown paths and methods, so that those responses have CORS headers, too.
   if (options.corsOrigin.length > 0) allowOrigins(app, crossOrigin)
-  app.addHook('onRequest', ({ url }, _reply, done) => done(isDecodable(url) ? undefined : badUrl()))
+  refuseUndecodable(app, badUrl)
   refuseOtherMethods(app)
   serveOpenapi(app, options.about)
   // Relative redirect: a proxy may serve this app under a prefix.

@@ -152,7 +152,12 @@ export function allowOrigins(app: FastifyInstance, crossOrigin: CrossOriginHeade
   })
 }
 
-/** Whether a URL is percent-encoded UTF-8. The router refuses other paths, but leaves parts of a query undecoded. */
+/** The router refuses other paths, but leaves parts of a query undecoded. */
+export function refuseUndecodable(app: FastifyInstance, badUrl: () => HttpError) {
+  app.addHook('onRequest', ({ url }, _reply, done) => done(isDecodable(url) ? undefined : badUrl()))
+}
+
+/** Whether a URL is percent-encoded UTF-8. */
 export function isDecodable(url: string): boolean {
   try {
     return decodeURIComponent(url) !== undefined
