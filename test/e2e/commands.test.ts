@@ -13,6 +13,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -165,6 +166,24 @@ test('domains: a command whose output nobody reads any more ends without a stack
   listing.child.stdout?.destroy()
 
   expect(await listing).toMatchObject({ code: 1, stderr: '' })
+})
+
+test('domains: a record is added once the registrar is no longer busy', async () => {
+  const keys: unknown[] = []
+  const busy = createHttpServer(({ headers }, response) => {
+    keys.push(headers['idempotency-key'])
+    response.writeHead(keys.length === 1 ? 503 : 201, { 'content-type': 'application/json', 'retry-after': '0' })
+    response.end(JSON.stringify({ id: 'a', name: 'www', type: 'A', address: '192.0.2.1', ttl: 1800 }))
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => void busy.close())
+  await once(busy, 'listening')
+  const { port } = busy.address() as AddressInfo
+
+  const env = { DOMAINS_URL: `http://127.0.0.1:${port}`, DOMAINS_TOKEN: 'ds_token' }
+  const added = await run('domains', ['add', domain, 'A', 'www', '192.0.2.1'], env)
+
+  expect(added).toMatchObject({ stderr: '', stdout: expect.stringMatching(/^added .*192\.0\.2\.1/) })
+  expect(keys).toEqual([expect.any(String), keys[0]])
 })
 
 test('domains: an exported zone file can be imported unchanged', async () => {

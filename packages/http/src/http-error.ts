@@ -66,6 +66,6 @@ export const unsupportedMediaType = (types: readonly string[] = ['application/js
 
 // RFC 9110, 15.5.16.
 export const unsupportedCoding = () =>
-  new HttpError(415, 'unsupported_media_type', 'The body is taken as it is: send it without Content-Encoding', {
+  new HttpError(415, 'unsupported_media_type', 'The body is not decompressed: send it without Content-Encoding', {
     headers: { 'accept-encoding': 'identity' },
   })

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { DomainClient, type RecordType } from '../domain-client.ts'
 import { unwrap } from '../responses.ts'
@@ -63,6 +64,9 @@ async function write<Data extends object>(
   process.stdout.write(`Proposed as change ${id}: another person can approve it.\n`)
 }
 
+/** Lets a POST be repeated while the registrar is busy, and after a lost connection. */
+const onlyOnce = () => ({ 'idempotency-key': randomUUID() })
+
 type IdentifiedRow = zones.RecordRow & { id: string }
 
 const toRow = (record: IdentifiedRow) => [record.id, ...zones.cellsOf(record)]
@@ -77,7 +81,7 @@ const add: DomainCommand = async ({ api }, words, flags) => {
   const { ttl, 'mx-pref': preference, 'dry-run': dryRun } = flags
   const record = type.toUpperCase() as RecordType // The service rejects unknown types.
   const result = api.POST('/api/domains/{domain}/dns/hosts/{record}', {
-    params: { path: { domain, record }, query: { dry_run: dryRun } },
+    params: { path: { domain, record }, query: { dry_run: dryRun }, header: onlyOnce() },
     body: {
       name,
       address,
@@ -128,7 +132,8 @@ const history: DomainCommand = async ({ api }, [domain = '']) => {
 }
 
 const revert: DomainCommand = async ({ api }, [domain = '', change = ''], flags) => {
-  const params = { path: { domain, id: readInteger('A change id', change) }, query: { dry_run: flags['dry-run'] } }
+  const path = { domain, id: readInteger('A change id', change) }
+  const params = { path, query: { dry_run: flags['dry-run'] }, header: onlyOnce() }
   await write(api.POST('/api/domains/{domain}/dns/history/{id}/revert', { params }), printChange)
 }
 
