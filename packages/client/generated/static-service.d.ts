@@ -7010,7 +7010,7 @@ export interface operations {
                      */
                     "application/json": {
                         files_deleted: number;
-                        /** @description of contents that no other file has; they leave the disk when the history does not need them any more */
+                        /** @description of contents that no other file has; they leave the disk when the history does not need them any more. For callers limited to folders: of the files */
                         bytes_freed: number;
                     };
                 };
