@@ -1,5 +1,7 @@
 import { createHash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
+import { validationFailed } from '@domains-and-files/http'
+import type { Limits } from '../limits.ts'
 
 // A fixed prefix and a checksum, so that secret scanners find leaked tokens and a typo is rejected without a look-up.
 
@@ -16,6 +18,13 @@ export const services = {
 } as const
 
 export type ServiceName = keyof typeof services
+
+/** @throws {HttpError} 400 for the limit of the other service: what is granted would be unlimited here. */
+export function requireOwnLimits(service: ServiceName, granted: Limits): void {
+  const { limits } = services[service]
+  const other = limits === 'domains' ? 'folders' : 'domains'
+  if (granted[other]) throw validationFailed([{ path: `/${other}`, message: `means nothing here: name ${limits}` }])
+}
 
 /** A new token: the prefix, 32 random base62 digits (190 bits), and a checksum. */
 export function createToken(prefix: string): string {

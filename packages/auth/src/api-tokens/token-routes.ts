@@ -5,6 +5,7 @@ import { describeLimits, RecordLimit, shownLimits } from '../limits.ts'
 import type { Auth } from '../open-auth.ts'
 import { mayManageTokens, refuse } from '../rights.ts'
 import { type ApiToken, NewToken, tokenLimits } from './api-tokens.ts'
+import { requireOwnLimits } from './token-format.ts'
 
 const exampleId = '3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50'
 const exampleName = 'certificates of example.com'
@@ -61,9 +62,10 @@ const routes = operations({
   },
 })
 
-export function registerTokenRoutes(app: App, { apiTokens }: Auth) {
+export function registerTokenRoutes(app: App, { apiTokens, audience }: Auth) {
   const bodyLimit = 131_072 // 100 domains, networks and names of records.
   app.post('/api/tokens', { ...routes.createToken, bodyLimit }, async (request) => {
+    requireOwnLimits(audience, request.body)
     const { text, token } = await apiTokens.create(request.caller, request.body)
     request.log.info({ token_id: token.id, token_name: token.name }, 'API token created')
     return { ...describe(token), token: text }

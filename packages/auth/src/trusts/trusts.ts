@@ -3,6 +3,7 @@ import { type App, answers, listPage, listSchema, operations, pageQuery } from '
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { tokenLimits } from '../api-tokens/api-tokens.ts'
+import { requireOwnLimits, type ServiceName } from '../api-tokens/token-format.ts'
 import * as errors from '../errors.ts'
 import { type Caller, Role, rightsOfGrant } from '../rights.ts'
 import { IssuerUrl } from '../settings.ts'
@@ -130,12 +131,16 @@ const routes = operations({
   },
 })
 
-export function registerTrustRoutes(app: App, { database, now }: { database: Sql; now: () => number }) {
+export function registerTrustRoutes(
+  app: App,
+  { database, now, audience }: { database: Sql; now: () => number; audience: ServiceName },
+) {
   app.get('/api/trusts', routes.listTrusts, async ({ query }) =>
     listPage('trusts', await listTrusts(database), query, (trust) => trust),
   )
   // Bytes: holds 100 domains and names of records.
   app.post('/api/trusts', { ...routes.addTrust, bodyLimit: 131_072 }, async (request) => {
+    requireOwnLimits(audience, request.body)
     const trust = await addTrust(database, request.body, now())
     request.log.info({ trust: trust.name }, 'trust added')
     return trust

@@ -150,6 +150,7 @@ test.each([
   [{ name: 'x', domains: [] }, '/domains'],
   [{ name: 'x', domains: ['a b'] }, '/domains/0'],
   [{ name: 'x', folders: ['..'] }, '/folders/0'],
+  [{ name: 'x', folders: ['docs/'] }, '/folders'],
   [{ name: 'x', records: [{ name: 'a' }] }, '/records/0/types'],
   [{ name: 'x', networks: ['localhost'] }, '/networks/0'],
   [{ name: 'x', scope: 'all' }, '/scope'],
@@ -165,7 +166,7 @@ test.each([
 })
 
 test('a token sees at most the folders of its owner', async () => {
-  await using service = await start()
+  await using service = await start({ audience: 'static-service' })
   const [vera, edda, adam] = service.people
   const { token } = await service.createToken('edda', { role: 'editor', folders: ['a/', 'b/c'] })
   await writeUsers(service.file, [vera, { ...edda, folders: ['b/'] }, adam])

@@ -23,6 +23,8 @@ beforeAll(async () => {
 })
 afterAll(() => issuer[Symbol.asyncDispose]())
 
+const audience = 'static-service'
+
 const wanted = () => ({
   name: 'site',
   issuer: issuer.url,
@@ -36,7 +38,7 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
   let service: Awaited<ReturnType<typeof open>>
   let admin: string
   beforeAll(async () => {
-    service = await open()
+    service = await open({ audience })
     service.clock.ms = Date.now()
     service.other.clock.ms = Date.now()
     admin = await service.tokenOf('adam')
@@ -71,9 +73,13 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
     })
   })
 
-  test('a trust may be limited to domains and records', async () => {
+  test('a trust of the domain service may be limited to domains and records', async () => {
+    await using service = await open()
+    service.clock.ms = Date.now()
+    service.other.clock.ms = Date.now()
     const records = [{ name: '_acme-challenge', types: ['TXT'] }]
-    await add({ folders: undefined, domains: ['example.com'], records })
+    const trust = { ...wanted(), folders: undefined, domains: ['example.com'], records }
+    await service.send('POST', '/api/trusts', trust, await service.tokenOf('adam'))
 
     const { body } = await exchange(service, await issuer.sign())
 
@@ -178,7 +184,7 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
 describe('a service that trusts', () => {
   let service: Service
   beforeAll(async () => {
-    service = await start()
+    service = await start({ audience })
     service.clock.ms = Date.now()
     const admin = await service.tokenOf('adam')
     await service.send('POST', '/api/trusts', wanted(), admin)
@@ -303,6 +309,7 @@ describe('a service that trusts', () => {
     ['an issuer over plain http', { issuer: 'http://id.test' }, '/issuer'],
     ['no audience', { audience: '' }, '/audience'],
     ['no role', { role: undefined }, '/role'],
+    ['a limit of the other service', { domains: ['example.com'] }, '/domains'],
     ['a name with a space', { name: 'a b' }, '/name'],
   ])('refuses a trust with %s', async (_name, change, path) => {
     const admin = await service.tokenOf('adam')
@@ -313,7 +320,7 @@ describe('a service that trusts', () => {
 })
 
 test('while an issuer is away, or its discovery is wrong, its tokens can be exchanged later', async () => {
-  await using service = await start()
+  await using service = await start({ audience })
   service.clock.ms = Date.now()
   const away = await startIssuer()
   const token = await away.sign()
@@ -341,7 +348,7 @@ test('while an issuer is away, or its discovery is wrong, its tokens can be exch
 })
 
 test('refused tokens are limited by the network of the client, right ones do not count', async () => {
-  await using service = await start()
+  await using service = await start({ audience })
   service.clock.ms = Date.now()
   await service.send('POST', '/api/trusts', wanted(), await service.tokenOf('adam'))
 
@@ -356,7 +363,7 @@ test('refused tokens are limited by the network of the client, right ones do not
 })
 
 test('an unknown key is looked for again after a minute; keys that an issuer has withdrawn no longer count after ten', async () => {
-  await using service = await start()
+  await using service = await start({ audience })
   await using own = await startIssuer()
   const begun = Date.now()
   service.clock.ms = begun
@@ -388,7 +395,7 @@ test('an unknown key is looked for again after a minute; keys that an issuer has
 })
 
 test('a token for the audience of one trust gets nothing of another', async () => {
-  await using service = await start()
+  await using service = await start({ audience })
   service.clock.ms = Date.now()
   const admin = await service.tokenOf('adam')
   const other = {
@@ -406,7 +413,7 @@ test('a token for the audience of one trust gets nothing of another', async () =
 })
 
 test('of several trusts the one with the most claims counts', async () => {
-  await using service = await start()
+  await using service = await start({ audience })
   service.clock.ms = Date.now()
   const admin = await service.tokenOf('adam')
   const claims = { repository: 'acme/site', ref: 'refs/heads/main' }
