@@ -23,7 +23,8 @@ export type ServiceName = keyof typeof services
 export function requireOwnLimits(service: ServiceName, granted: Limits): void {
   const { limits } = services[service]
   const other = limits === 'domains' ? 'folders' : 'domains'
-  if (granted[other]) throw validationFailed([{ path: `/${other}`, message: `means nothing here: name ${limits}` }])
+  if (granted[other])
+    throw validationFailed([{ path: `/${other}`, message: `limits nothing in the ${service}: send ${limits}` }])
 }
 
 /** A new token: the prefix, 32 random base62 digits (190 bits), and a checksum. */
