@@ -168,6 +168,14 @@ test('domains: a command whose output nobody reads any more ends without a stack
   expect(await listing).toMatchObject({ code: 1, stderr: '' })
 })
 
+test('domains: output that cannot be written is an error in one line', async () => {
+  const program = join(root, 'node_modules/.bin/domains')
+
+  const listing = await run('domains', ['-c', `exec '${program}' list > /dev/full`], {}, '/bin/sh')
+
+  expect(listing).toMatchObject({ code: 1, stderr: expect.stringMatching(/^ENOSPC: [^\n]*\n$/) })
+})
+
 test('domains: a record is added once the registrar is no longer busy', async () => {
   const keys: unknown[] = []
   const busy = createHttpServer(({ headers }, response) => {

@@ -30,8 +30,11 @@ export async function runProgram<Client, Named extends Options>(
   program: 'domains' | 'files',
   { usage, port, options, open, commands }: Program<Client, Named>,
 ) {
-  // The reader of a pipe, such as `head`, has left.
-  process.stdout.on('error', () => process.exit(1))
+  process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    // EPIPE: the reader of a pipe, such as `head`, has left.
+    if (code !== 'EPIPE') process.stderr.write(`${message}\n`)
+    process.exit(1)
+  })
   if (process.argv.includes('--help') || process.argv.includes('-h')) {
     process.stdout.write(usage)
     return

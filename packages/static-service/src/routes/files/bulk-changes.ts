@@ -182,8 +182,10 @@ export function registerBulkRoutes(app: App, dependencies: FileDependencies) {
     if (forget && !hasRole(caller, 'admin')) throw errors.forgetNeedsAdmin()
     const paths = written.map((text) => requireWrittenPath(caller, text))
     checkDistinct(paths)
-    const directory = prefix && requireWrittenDirectory(caller, prefix)
-    if (directory !== undefined) return describe(await catalog.removeBelow(directory, actor), caller)
+    if (prefix !== undefined) {
+      const directory = requireWrittenDirectory(caller, prefix)
+      return describe(await catalog.removeBelow(directory, actor), caller)
+    }
     if (!forget) return describe(await catalog.writes.remove({ paths, actor }), caller)
     const { freed, ...removed } = await catalog.writes.forget({ paths, actor })
     // It is forgotten: what a process could not erase is erased by the next start, or by the sweep.
