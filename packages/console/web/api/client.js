@@ -162,7 +162,8 @@ export async function withLogin(service, send) {
       return await send(`Bearer ${token}`)
     } catch (error) {
       const isRefused = error instanceof ApiError && error.status === 401 && error.code !== 'invalid_credentials'
-      if (!isRefused || !(await session.renew(service, token))) throw error
+      if (!isRefused) throw error
+      if (!(await session.renew(service, token))) throw Object.assign(error, { message: 'You are not logged in.' })
     }
   }
 }

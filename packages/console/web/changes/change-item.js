@@ -102,10 +102,10 @@ export const summarizeDiff = (diff, { added, removed } = { added: 0, removed: 0 
 export const emailTypeLine = (before, after) =>
   before === after
     ? nothing
-    : html`<p class="mail-change">Mail handling: ${nameOf(before)} → <strong>${nameOf(after)}</strong></p>`
+    : html`<p class="mail-change">Mail handling: ${mailNameOf(before)} → <strong>${mailNameOf(after)}</strong></p>`
 
 /** @param {string | null} type */
-const nameOf = (type) => new Map(Object.entries(emailTypes)).get(type ?? '') ?? type ?? 'unknown'
+export const mailNameOf = (type) => new Map(Object.entries(emailTypes)).get(type ?? '') ?? type ?? 'unknown'
 
 /** @param {'added' | 'changed' | 'removed'} tone @param {string} sign @param {string} word @param {Api.HostRecord} record */
 const line = (tone, sign, word, record, before = record) => html`

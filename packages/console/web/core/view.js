@@ -14,6 +14,13 @@ export function focusOn(parent, selector) {
   return element !== null
 }
 
+/** Where what had the focus is gone, keys go on at the start of the view or of the dialog above it. */
+export function refocus() {
+  /** @type {NodeListOf<HTMLElement>} */
+  const places = document.querySelectorAll('main, dialog[open]')
+  if (document.activeElement === document.body) [...places].at(-1)?.focus({ preventScroll: true })
+}
+
 /**
  * Base of all custom elements. `template()` returns what the element shows; `update()` renders it again, once per
  * microtask however often it is called. `signal` aborts when the element leaves the page.

@@ -195,15 +195,13 @@ async function undoOf(action) {
 }
 
 /** Takes back a change that a message names. @param {number} id */
-export const undoButton = (id) =>
-  html`<button class="link-button" @click=${(/** @type {Event} */ event) => undo(id, event)}>Undo</button>`
+export const undoButton = (id) => html`<button class="link-button" @click=${() => undo(id)}>Undo</button>`
 
 const changesLink = html`<a href="#/file-changes">Changes</a>`
 
-/** Takes back a change, once: its message goes. @param {number} id @param {Event} event */
-const undo = (id, { target }) =>
+/** @param {number} id */
+const undo = (id) =>
   attempt(async () => {
-    if (target instanceof Element) target.closest('.toast')?.remove()
     await send('files', 'post', '/api/changes/{id}/revert', { params: { id }, json: {} })
     toast('The files are back')
     announceFilesChanged()

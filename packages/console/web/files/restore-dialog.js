@@ -1,4 +1,4 @@
-import { send } from '../api/client.js'
+import { encodePath, request } from '../api/client.js'
 import { explain } from '../api/transport.js'
 import { html, nothing } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
@@ -8,6 +8,8 @@ import { toast } from '../ui/states.js'
 import { undoButton } from './change-dialogs.js'
 import { announceFilesChanged } from './content.js'
 
+/** @typedef {{ result: Api.TreeResult, headers: Record<string, string> }} Answer `headers`: only if the folder is still the same */
+
 /**
  * Makes a folder what it was in a version, or at a time that is asked for, after saying what that changes.
  * @param {string} folder all files: empty
@@ -15,18 +17,17 @@ import { announceFilesChanged } from './content.js'
  */
 export async function openRestoreDialog(folder, version) {
   const form = { time: '' }
-  /** @type {Api.TreeResult | undefined} what would change, then what has */
-  let result
-  const restore = async (/** @type {'true' | undefined} */ isDryRun) => {
-    const json = { from: folder, at: version ?? new Date(form.time).toISOString() }
-    const options = { params: { path: folder }, query: { dry_run: isDryRun }, json }
-    result = await send('files', 'put', '/api/trees/{path}', options).catch((error) => {
-      throw explain(error).code === 'directory_not_found' ? new Error('There were no files then.') : error
-    })
+  /** @type {Answer | undefined} what would change, then what has */
+  let answer
+  const send = async () => {
+    const seen = answer
+    answer = undefined
+    answer = await restore(folder, version ?? new Date(form.time).toISOString(), seen)
+    return seen !== undefined
   }
   const ask = (/** @type {() => void} */ update) => {
     const onChange = () => {
-      result = undefined
+      answer = undefined
       update()
     }
     const hint = 'Your local time. All files in this folder and below become what they were then.'
@@ -36,21 +37,39 @@ export async function openRestoreDialog(folder, version) {
     title: version ? `Roll back to ${version}` : `Restore ${folder || 'all files'}`,
     className: 'small',
     get confirm() {
-      return result ? 'Restore' : 'Show what changes'
+      return answer ? 'Restore' : 'Show what changes'
     },
-    isReady: () => !result || isChange(result),
-    prepare: version ? () => restore('true') : undefined,
-    body: (/** @type {() => void} */ update) => [version ? nothing : ask(update), result ? summary(result) : nothing],
-    action: async () => {
-      const isSeen = result !== undefined
-      await restore(isSeen ? undefined : 'true')
-      return isSeen
-    },
+    isReady: () => !answer || isChange(answer.result),
+    prepare: version ? send : undefined,
+    body: (/** @type {() => void} */ update) => [
+      version ? nothing : ask(update),
+      answer ? summary(answer.result) : nothing,
+    ],
+    action: send,
   })
   if (!isDone) return
   announceFilesChanged()
-  const id = result?.change?.id
+  const id = answer?.result.change?.id
   toast(html`The files are as they were ${id ? undoButton(id) : nothing}`)
+}
+
+/** @type {Record<string, string>} */
+const reasons = {
+  directory_not_found: 'There were no files then.',
+  precondition_failed: 'Somebody else changed these files meanwhile. Nothing was restored: look again at what changes.',
+}
+
+/** Says what would change, or does what an answer said. @param {string} folder @param {string} at @param {Answer} [seen] @returns {Promise<Answer>} */
+async function restore(folder, at, seen) {
+  const query = { dry_run: seen ? undefined : 'true' }
+  const options = { method: 'PUT', query, json: { from: folder, at }, headers: seen?.headers }
+  const { body, header } = await request('files', `/api/trees/${encodePath(folder)}`, options).catch((error) => {
+    const reason = reasons[explain(error).code]
+    throw reason ? new Error(reason) : error
+  })
+  const result = /** @type {Api.TreeResult} */ (body)
+  const isNew = result.replaced + result.removed + result.unchanged === 0
+  return { result, headers: isNew ? { 'if-none-match': '*' } : { 'if-match': header('etag') ?? '' } }
 }
 
 /** @param {Api.TreeResult} result */

@@ -1,7 +1,7 @@
 import { isAdmin, managesUsers, session } from '../api/client.js'
 import { config, offeredServices, titleOf } from '../api/transport.js'
 import { currentRoute, hrefTo, navigate, routeChanges } from '../core/router.js'
-import { html, nothing, Resource, View } from '../core/view.js'
+import { html, nothing, Resource, refocus, View } from '../core/view.js'
 import { loginPage, loginPanel } from '../login/login-form.js'
 import { toUnicode } from '../ui/format.js'
 import { attempt, empty, icon, notice, show } from '../ui/states.js'
@@ -111,8 +111,7 @@ class AppShell extends View {
     const name = ['domains', 'files'].includes(first ?? '') ? names.at(-1) : undefined
     const view = [toUnicode(name ?? place?.[1] ?? 'Not found'), query.get('tab') ?? query.get('since')]
     document.title = `${view.filter(Boolean).join(', ')} · Domains and files`
-    const isMoved = this.#shownTitle && this.#shownTitle !== document.title
-    if (isMoved && document.activeElement === document.body) this.querySelector('main')?.focus({ preventScroll: true })
+    if (this.#shownTitle && this.#shownTitle !== document.title) refocus()
     this.#shownTitle = document.title
   }
 

@@ -1,6 +1,6 @@
 import { explain } from '../api/transport.js'
 import { overlays } from '../core/router.js'
-import { Attempt, focusOn, html, nothing, render } from '../core/view.js'
+import { Attempt, focusOn, html, nothing, refocus, render } from '../core/view.js'
 import { errorNotice, iconButton, toast } from './states.js'
 
 /**
@@ -46,8 +46,7 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
     overlays.delete(leave)
     document.body.append(...dialog.querySelectorAll('.toasts'))
     dialog.remove()
-    // What opened it may be gone.
-    if (document.activeElement === document.body) document.querySelector('main')?.focus({ preventScroll: true })
+    refocus() // What opened it may be gone.
   })
   document.body.append(dialog)
   update()

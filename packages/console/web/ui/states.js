@@ -1,5 +1,5 @@
 import { explain } from '../api/transport.js'
-import { html, nothing, render, svg, View } from '../core/view.js'
+import { html, nothing, refocus, render, svg, View } from '../core/view.js'
 import { formatDuration } from './format.js'
 import paths from './icons.json' with { type: 'json' }
 
@@ -136,15 +136,21 @@ const shownMs = 6000
 
 /**
  * Shows a short message and announces it to screen readers. It leaves by itself, but not while somebody is at it, or when
- * it is dismissed.
+ * a button in it is pressed.
  * @param {unknown} text
- * @param {'good' | 'bad' | 'warn'} [tone] `warn`: it stays until it is dismissed
+ * @param {'good' | 'bad' | 'warn' | 'wait'} [tone] `warn`, `wait`: it stays
+ * @returns what dismisses it
  */
 export function toast(text, tone = 'good') {
   const shown = document.createElement('div')
   const dismiss = () => shown.remove()
   shown.className = `toast ${tone}`
-  const picture = icon(tone === 'good' ? 'check' : 'warning')
+  shown.addEventListener('click', ({ target }) => {
+    if (!(/** @type {Element} */ (target).closest('button'))) return
+    dismiss()
+    refocus()
+  })
+  const picture = icon(tone === 'good' ? 'check' : tone === 'wait' ? 'clock' : 'warning')
   render(html`${picture}<span>${text}</span>${iconButton('close', 'Dismiss', dismiss)}`, shown)
   if (region.children.length === 3) region.firstElementChild?.remove()
   // What is outside of a modal dialog cannot be pressed, nor is it announced.
@@ -152,16 +158,21 @@ export function toast(text, tone = 'good') {
   if (region.parentElement !== host) host.append(region)
   region.append(shown)
   const leave = () => (shown.matches(':hover, :focus-within') ? setTimeout(leave, shownMs) : dismiss())
-  if (tone !== 'warn') setTimeout(leave, shownMs)
+  if (tone === 'good' || tone === 'bad') setTimeout(leave, shownMs)
+  return dismiss
 }
 
-/** Does something at once, and says why where it fails. @param {() => Promise<unknown>} task */
+/** Does something at once, says so where it takes long, and why where it fails. @param {() => Promise<unknown>} task */
 export async function attempt(task) {
+  let end = () => {}
+  const timer = setTimeout(() => (end = toast('Working…', 'wait')), 500)
   try {
     await task()
   } catch (error) {
     toast(explain(error).message, 'bad')
   }
+  clearTimeout(timer)
+  end()
 }
 
 /** Copies a text and says so. @param {string} text @param {string} what */

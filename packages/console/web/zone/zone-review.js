@@ -1,6 +1,6 @@
 import { mustPropose } from '../api/client.js'
 import { ApiError, explain } from '../api/transport.js'
-import { diffList, emailTypeLine, rememberQueued, summarizeDiff } from '../changes/change-item.js'
+import { diffList, emailTypeLine, mailNameOf, rememberQueued, summarizeDiff } from '../changes/change-item.js'
 import { html, nothing } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
@@ -140,7 +140,7 @@ function previewBody({ changes, email_type: emailType, warnings }, { base }) {
     <p class="summary"><strong>${summarizeDiff(diff)}</strong> <span class="muted">· ${changes.kept} stay as they are</span></p>
     ${emailTypeLine(base.value?.zone.email_type ?? null, emailType)}
     ${isEmptyDiff(diff) ? html`<p class="muted">The records are already like this.</p>` : diffList(diff)}
-    ${warnings.map((warning) => notice(warning, 'warn'))}`
+    ${warnings.filter((each) => !each.startsWith('the email type is now')).map((warning) => notice(warning, 'warn'))}`
 }
 
 /** @param {NonNullable<ZoneStore['conflict']>} conflict */
@@ -152,22 +152,27 @@ const conflictBody = ({ theirs, notes, conflicts }) => html`
   ${notes.length > 0 ? html`<ul class="notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>` : nothing}
   ${conflicts.map(choiceOf)}`
 
-/** The same refusal with records in place of JSON pointers into the patch. @param {unknown} error @param {ZoneStore} store */
+/** The same refusal with records, and ways to handle mail, in place of JSON pointers into the patch and values. @param {unknown} error @param {ZoneStore} store */
 function nameFaults(error, { draft, base }) {
   if (!(error instanceof ApiError) || error.errors.length === 0 || !base.value) return error
   const { zone } = base.value
   const { add = [], update = [] } = toPatch(draft, zone)
   const named = (/** @type {string} */ text) =>
-    text.replace(/\/(add|update)\/(\d+)(?:\/\w+)?/g, (pointer, list, at) => {
-      const id = update[at]?.id
-      const record = list === 'add' ? add[at] : draft.records[id ?? '']
-      return record ? describe(record) : pointer
-    })
+    text
+      .replace(/\/(add|update)\/(\d+)(?:\/\w+)?/g, (pointer, list, at) => {
+        const id = update[at]?.id
+        const record = list === 'add' ? add[at] : draft.records[id ?? '']
+        return record ? describe(record) : pointer
+      })
+      .replace(/^\/email_type: must be one of ([A-Z, ]*[A-Z])/, (_, types) => {
+        const names = types.split(', ').map(mailNameOf)
+        return `Mail handling must be one of ${names.join(', ')}`
+      })
   const errors = error.errors.map((each) => ({
     path: named(each.path),
     message: named(each.message),
   }))
-  return new ApiError(error.status, { ...error.body, errors })
+  return new ApiError(error.status, { ...error.body, detail: named(error.message), errors })
 }
 
 /** @param {Api.RecordInput} record */

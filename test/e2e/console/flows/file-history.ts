@@ -26,6 +26,7 @@ export const fileHistoryFlows: Flows = {
     await undo.focus()
     await page.clock.fastForward(60_000) // Somebody who gets there by the keyboard has time to press it.
     await undo.press('Enter')
+    await page.locator('main:focus').waitFor()
     await tester.text('The files are back').waitFor()
     const { files } = await api.call('GET', '/api/files/?prefix=mistake/')
     assert.equal(files.length, 2)
@@ -80,7 +81,13 @@ export const fileHistoryFlows: Flows = {
     await details.getByRole('button', { name: 'Restore' }).first().waitFor()
     await tester.checkAccessibility('history of a file')
     await tester.picture('file-history')
+    await api.upload('states/page.txt', 'meanwhile')
+    tester.expectFailure(/status of 412/)
     await details.getByRole('button', { name: 'Restore' }).first().click()
+    await tester.text('Somebody else changed it meanwhile').waitFor()
+    assert.equal(await size(), 9)
+    await details.getByRole('listitem').nth(3).waitFor()
+    await details.getByRole('button', { name: 'Restore' }).nth(1).click()
     await tester.text('page.txt is as it was').waitFor()
     assert.equal(await size(), 11)
   },

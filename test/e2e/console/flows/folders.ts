@@ -92,6 +92,27 @@ export const folderFlows: Flows = {
     await page.locator('file-details').getByText('There is no file here any more').waitFor()
     for (const name of ['Copy link', 'Move', 'Delete'])
       assert.equal(await page.locator('file-details').getByText(name, { exact: true }).count(), 0)
+    await tester.goTo('/files/shared/never.txt')
+    await page.locator('file-details').getByText('No file at shared/never.txt').waitFor()
+    assert.equal(await page.locator('file-details').getByRole('alert').count(), 1)
+  },
+
+  'keeps the keyboard at what is seen of a file on a phone, and at its row after it': async (tester) => {
+    const api = await tester.filesApi()
+    for (const name of ['first', 'second']) await api.upload(`phone/${name}.txt`, name)
+    await using phone = await tester.openAnother(tester.everything, { width: 360 })
+    const { page } = phone
+    await phone.logIn()
+    await phone.goTo('/files/phone/')
+    await page.getByRole('link', { name: 'second.txt' }).press('Enter')
+    await page.locator('h2:focus', { hasText: 'second.txt' }).waitFor()
+    await page.getByRole('button', { name: 'Previous file' }).press('Enter')
+    await page.getByRole('heading', { name: 'first.txt' }).waitFor()
+    await page.getByRole('button', { name: 'Previous file' }).and(page.locator(':focus')).waitFor()
+    await phone.checkAccessibility('a file on a phone')
+    await page.keyboard.press('Escape')
+    await page.getByRole('link', { name: 'first.txt' }).and(page.locator(':focus')).waitFor()
+    phone.checkComplaints()
   },
 
   'lets a person who is limited to two folders work in both': async (tester) => {

@@ -38,6 +38,26 @@ export const recordFlows: Flows = {
     assert.equal(await hasRecord(tester, 'mx9.example.net'), false)
   },
 
+  'names ways to handle mail as the choice does, in a review and a refusal, once': async (tester) => {
+    const { page } = tester
+    const dialog = page.getByRole('dialog')
+    tester.expectFailure(/status of 400/)
+    await openZone(tester)
+    const handling = page.getByRole('combobox', { name: 'Mail handling' })
+    await handling.selectOption('Private Email')
+    await tester.button('Review').click()
+    await dialog.getByText('Own mail servers (MX) → Private Email').waitFor()
+    assert.equal(await dialog.getByText(/email.type/i).count(), 0)
+    await page.keyboard.press('Escape')
+    await handling.selectOption('Forwarding by the registrar')
+    await tester.button('Review').click()
+    await dialog
+      .getByText('Mail handling must be one of Own mail servers (MX), Private Email, Google Workspace')
+      .waitFor()
+    await page.keyboard.press('Escape')
+    await tester.button('Discard').click()
+  },
+
   'edits in place, deletes, and leaves a draft in place while looking elsewhere': async (tester) => {
     const { page } = tester
     await openZone(tester)

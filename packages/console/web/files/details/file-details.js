@@ -1,7 +1,7 @@
 import { get, mayEdit, send } from '../../api/client.js'
 import { explain } from '../../api/transport.js'
 import { navigate } from '../../core/router.js'
-import { html, nothing, Resource } from '../../core/view.js'
+import { focusOn, html, nothing, Resource } from '../../core/view.js'
 import { formatBytes, formatNumber, formatTime } from '../../ui/format.js'
 import { attempt, copy, icon, iconButton, notice, saveBlob, show, toast } from '../../ui/states.js'
 import { age } from '../../ui/table.js'
@@ -31,6 +31,13 @@ class FileDetails extends FilesView {
 
   entered() {
     for (const each of this.resources) each.value = undefined
+    setTimeout(() => this.#takeFocus())
+  }
+
+  // On a small screen it lies above the list.
+  #takeFocus() {
+    const [aside] = this.children
+    if (aside && getComputedStyle(aside).position === 'fixed' && !this.matches(':focus-within')) focusOn(this, 'h2')
   }
 
   // Without an address it is about to leave the page.
@@ -42,15 +49,19 @@ class FileDetails extends FilesView {
     return html`
       <aside class="details" aria-label="File">
         <header class="details-header">
-          <h2>${nameOf(this.address)}</h2>
+          <h2 tabindex="-1">${nameOf(this.address)}</h2>
           <span class="spacer"></span>
           ${iconButton('chevron', 'Previous file', () => this.step(-1), 'turned')}
           ${iconButton('chevron', 'Next file', () => this.step(1))}
           ${iconButton('close', 'Close the file', this.#close)}
         </header>
-        ${this.#states.value && explain(this.#file.error).status === 404 ? notice('There is no file here any more. Its earlier states are below.', 'warn') : show(this.#file, (file) => this.#details(file), 5)}
-        <h3>History</h3>
-        ${show(this.#states, ({ history }) => html`<ol class="plain-list">${history.map(this.#state)}</ol>`, 3)}
+        ${this.#states.value && isMissing(this.#file) ? notice('There is no file here any more. Its earlier states are below.', 'warn') : show(this.#file, (file) => this.#details(file), 5)}
+        ${
+          isMissing(this.#file) && isMissing(this.#states)
+            ? nothing
+            : html`<h3>History</h3>
+              ${show(this.#states, ({ history }) => html`<ol class="plain-list">${history.map(this.#state)}</ol>`, 3)}`
+        }
       </aside>`
   }
 
@@ -95,7 +106,7 @@ class FileDetails extends FilesView {
         <span>${sha256 === null ? 'Deleted' : formatBytes(size ?? 0)} <span class="muted">${action}, ${by}, ${age(at)}</span></span>
         ${isCurrent ? html`<span class="chip good">now</span>` : nothing}
         ${sha256 === null ? nothing : html`<button class="link-button" @click=${() => save(path, getContent(path, { change }))}>Download</button>`}
-        ${sha256 !== null && !isCurrent && mayEdit('files') ? html`<button class="link-button" @click=${() => restore(path, change)}>Restore</button>` : nothing}
+        ${sha256 !== null && !isCurrent && mayEdit('files') ? html`<button class="link-button" @click=${() => restore(path, change, this.#file.value)}>Restore</button>` : nothing}
       </li>`
   }
 
@@ -121,7 +132,13 @@ class FileDetails extends FilesView {
     if (key === 'ArrowLeft') this.step(-1)
   }
 
-  #close = () => navigate(hrefToPath(currentPath().folder, { ...Object.fromEntries(this.query), file: '' }))
+  // The keyboard goes on at the row of the file.
+  #close = () => {
+    /** @type {HTMLElement | null} */
+    const row = document.querySelector('folder-contents [aria-current=true]')
+    navigate(hrefToPath(currentPath().folder, { ...Object.fromEntries(this.query), file: '' }))
+    setTimeout(() => row?.focus({ preventScroll: true }))
+  }
 }
 
 customElements.define('file-details', FileDetails)
@@ -129,11 +146,18 @@ customElements.define('file-details', FileDetails)
 /** @param {string} path @param {Promise<Blob>} content */
 const save = (path, content) => attempt(async () => saveBlob(nameOf(path), await content))
 
-/** @param {string} path @param {number} change */
-const restore = (path, change) =>
+/** @param {Resource<unknown>} resource */
+const isMissing = ({ error }) => explain(error).status === 404
+
+/** Not over what somebody else stored meanwhile. @param {string} path @param {number} change @param {Api.FileRecord} [seen] */
+const restore = (path, change, seen) =>
   attempt(async () => {
     const body = await getContent(path, { change })
-    await send('files', 'put', '/api/files/{path}', { params: { path }, body })
+    const headers = seen ? { 'if-match': `"${seen.sha256}"` } : { 'if-none-match': '*' }
+    await send('files', 'put', '/api/files/{path}', { params: { path }, body, headers }).catch((error) => {
+      announceFilesChanged()
+      throw explain(error).status === 412 ? new Error('Somebody else changed it meanwhile: look at it again.') : error
+    })
     toast(`${nameOf(path)} is as it was`)
     announceFilesChanged()
   })

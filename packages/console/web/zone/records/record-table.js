@@ -129,7 +129,7 @@ export function bulkBar(all, actions) {
 
 /** The value of a record, with the preference of a mail server; a long one is folded. @param {Api.RecordInput} record */
 export const recordValue = ({ type, address, mx_pref: pref }) => html`
-  ${type === 'MX' && pref !== undefined ? html`<span class="preference" title="Preference">${pref}</span>` : nothing}${
+  ${type === 'MX' && pref !== undefined ? html`<span class="preference" title="Preference">${pref}</span> ` : nothing}${
     address.length > 160
       ? html`<details class="fold"><summary><span class="address">${address.slice(0, 72)}…</span> <small>${address.length} characters</small></summary>${address}</details>`
       : html`<span class="address">${address}</span>`

@@ -127,5 +127,5 @@ const skippedNotice = (skipped, pasted) =>
   notice(
     html`<p>These lines cannot be taken:</p>
       <ul>${skipped.map(({ line, message }) => html`<li>Line ${line} ${message}: <code>${pasted.split('\n')[line - 1]}</code></li>`)}</ul>`,
-    'warn',
+    'bad',
   )
