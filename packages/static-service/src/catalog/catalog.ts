@@ -2,13 +2,7 @@ import { DatabaseFullError, name, one, type Sql, sql } from '@domains-and-files/
 import { parentOf } from '../files/file-path.ts'
 import { GroupCommit } from '../sqlite/worker-commits.ts'
 import { BackgroundChanges } from './background-changes.ts'
-import {
-  type CatalogCommand,
-  type CatalogWrites,
-  type Committed,
-  catalogWrites,
-  isAlone,
-} from './changes/change-groups.ts'
+import { type CatalogCommand, type CatalogWrites, type Committed, catalogWrites } from './changes/change-groups.ts'
 import type { DirectoryChange } from './changes/directory-changes.ts'
 import type { DirectoryMove } from './changes/file-changes.ts'
 import type { CatalogOptions, Removed } from './changes/group.ts'
@@ -52,7 +46,7 @@ export abstract class Catalog {
   constructor(database: Sql, { history }: CatalogOptions, commit: (commands: CatalogCommand[]) => Promise<Committed>) {
     this.database = database
     this.#commits = new GroupCommit(async (commands) => this.#report(commands, await commit(commands)))
-    this.writes = catalogWrites((command) => this.#commits.submit(command, isAlone(command) ? 'large' : 'small'))
+    this.writes = catalogWrites(this.#commits)
     this.background = new BackgroundChanges({ database, history, writes: this.writes })
   }
 

@@ -117,6 +117,9 @@ export const among = (values: readonly (string | number)[]): Statement =>
     postgres: sql`= any(${values})`,
   })}`
 
+/** Function: where a text contains another, from 1; 0: nowhere. */
+export const indexOf: Statement = dialect({ sqlite: sql`instr`, postgres: sql`strpos` })
+
 /** Condition: the path is below a directory; the root is empty. */
 export function below(directory: string, mark: Statement = sql``): Statement {
   if (directory === '') return sql`path > ''`

@@ -112,11 +112,21 @@ export class WorkerRpc<Known extends Methods> {
     this.#start = () => {
       let failure: unknown = new Error('a worker thread has ended')
       return new Worker(script, { workerData, resourceLimits })
-        .on('message', (reply: Reply) => this.#settle(reply))
+        .on('message', (reply: Reply) => {
+          const call = this.#pending.get(reply.id)
+          this.#pending.delete(reply.id)
+          if ('error' in reply) call?.reject(fromPlain(reply.error))
+          else call?.resolve(reply.value as never) // The thread replies with the type of the called method.
+        })
         .on('error', (error) => {
           failure = error
         })
-        .on('exit', () => this.#fail(storageFailure(failure)))
+        .on('exit', () => {
+          const error = storageFailure(failure)
+          this.#worker = undefined
+          for (const { reject } of this.#pending.values()) reject(error)
+          this.#pending.clear()
+        })
     }
   }
 
@@ -146,19 +156,6 @@ export class WorkerRpc<Known extends Methods> {
     const ended = new Promise((resolve) => worker.once('exit', resolve))
     worker.postMessage(undefined)
     await ended
-  }
-
-  #settle(reply: Reply) {
-    const call = this.#pending.get(reply.id)
-    this.#pending.delete(reply.id)
-    if ('error' in reply) call?.reject(fromPlain(reply.error))
-    else call?.resolve(reply.value as never) // The thread replies with the type of the called method.
-  }
-
-  #fail(error: unknown) {
-    this.#worker = undefined
-    for (const { reject } of this.#pending.values()) reject(error)
-    this.#pending.clear()
   }
 }
 

@@ -2,7 +2,7 @@ import { HttpError } from '@domains-and-files/http'
 import { DatabaseFullError, dialect, now, one, type Sql, sql } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/s3/content-commit.ts'
 import { recordUsedUp } from '../../sharing/links.ts'
-import { commitEach, type Outcome } from '../../sqlite/worker-commits.ts'
+import { commitEach, type GroupCommit, type Outcome } from '../../sqlite/worker-commits.ts'
 import { importRows } from '../archive.ts'
 import { recordVersion } from '../versions.ts'
 import { abandon, begin, changeBelow, continueChange, rehearse } from './directory-changes.ts'
@@ -50,9 +50,10 @@ export type CatalogCommand = CommandOf<keyof Changes>
 
 type FileCommand = CommandOf<keyof typeof fileChanges>
 
-export function catalogWrites(submit: (command: CatalogCommand) => Promise<unknown>) {
+export function catalogWrites(queue: Pick<GroupCommit<CatalogCommand, unknown>, 'submit'>) {
   const submits = Object.keys({ ...fileChanges, ...loneChanges }).map((name) => {
-    return [name, (input: unknown) => submit({ name, input } as CatalogCommand)]
+    const size = name in loneChanges ? 'large' : 'small'
+    return [name, (input: unknown) => queue.submit({ name, input } as CatalogCommand, size)]
   })
   return Object.fromEntries(submits) as CatalogWrites
 }

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { dialect, name, one, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { name, one, type Sql, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { changeNotFound, historyGone, notThere, versionNotFound } from '../../errors.ts'
 import { fold } from '../../files/file-path.ts'
 import { type ListQuery, orders, type SortedFile, sortKeysOf } from '../listing/list-query.ts'
-import { all, among, below, columnNames, jsonRow, type Page, type PageQuery, readPage } from '../records.ts'
+import { all, among, below, columnNames, indexOf, jsonRow, type Page, type PageQuery, readPage } from '../records.ts'
 import { type FileRow, fileColumns, fileRow, type RecordedState } from '../tables.ts'
 
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
@@ -50,7 +50,6 @@ export async function listAt(
   if (category) conditions.push(sql`category = ${category}`)
   // Past rows do not name their directory.
   const rest = sql`substr(path, ${directory === '' ? 1 : [...directory].length + 2})`
-  const indexOf = dialect({ sqlite: sql`instr`, postgres: sql`strpos` })
   if (recursive === false) conditions.push(sql`${indexOf}(${rest}, '/') = 0`)
   if (search) conditions.push(sql`path ${among(await findPaths(database, { directory, change }, search))}`)
   const listed = all(conditions)

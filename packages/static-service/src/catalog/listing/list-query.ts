@@ -2,7 +2,7 @@ import { dialect, list, name, one, type SqlTransaction, type Statement, sql } fr
 import { nameOf } from '../../files/file-path.ts'
 import type { Category } from '../../files/media-type.ts'
 import { foldedPath } from '../migrations.ts'
-import { all, below } from '../records.ts'
+import { all, below, indexOf } from '../records.ts'
 import { type FileRow, fileRow } from '../tables.ts'
 import { type PathSample, searchIndexes } from './search-index.ts'
 
@@ -44,14 +44,12 @@ interface Order {
   reversed: OrderName
 }
 
-const values = {
-  path: ({ path }: SortedFile) => path,
-  name: ({ path }: SortedFile) => nameOf(path),
-  updated_at: ({ updatedAt }: SortedFile) => updatedAt,
-  size: ({ size }: SortedFile) => size,
-}
+/** The members of a file that have the columns; `name` is the end of its path. */
+const members = { path: 'path', name: 'path', updated_at: 'updatedAt', size: 'size' } as const
 
-type Column = keyof typeof values
+type Column = keyof typeof members
+
+const sortValue = (row: SortedFile, column: Column) => (column === 'name' ? nameOf(row.path) : row[members[column]])
 
 export type OrderName = Column | `-${Column}`
 
@@ -63,21 +61,20 @@ export function orderOf({ sort, category, search, recursive = true }: ListQuery)
 
 /** Equal times and sizes are ordered by path. */
 export const orders = Object.fromEntries(
-  (Object.keys(values) as Column[]).flatMap((column) => [
+  (Object.keys(members) as Column[]).flatMap((column) => [
     [column, orderBy(column, { isDescending: false, reversed: `-${column}` })],
     [`-${column}`, orderBy(column, { isDescending: true, reversed: column })],
   ]),
 ) as Record<OrderName, Order>
 
 function orderBy(column: Column, { isDescending, reversed }: { isDescending: boolean; reversed: OrderName }): Order {
-  const columns: Column[] = column === 'path' || column === 'name' ? [column] : [column, 'path']
-  const valuesOf = (row: SortedFile) => columns.map((each) => values[each](row))
+  const columns: Column[] = members[column] === 'path' ? [column] : [column, 'path']
   const later = isDescending ? '<' : '>'
   const compare = (operator: string, row: SortedFile) =>
-    sql`(${sql([columns.join(', ')])}) ${sql([operator])} (${list(valuesOf(row))})`
+    sql`(${sql([columns.join(', ')])}) ${sql([operator])} (${list(columns.map((each) => sortValue(row, each)))})`
   const isLess = (one: SortedFile, other: SortedFile) => {
-    const differing = columns.find((each) => values[each](one) !== values[each](other))
-    return differing !== undefined && isValueLess(values[differing](one), values[differing](other))
+    const [value, otherValue] = [sortValue(one, column), sortValue(other, column)]
+    return value === otherValue ? isBefore(one.path, other.path) : isBefore(value, otherValue)
   }
   return {
     column,
@@ -90,7 +87,7 @@ function orderBy(column: Column, { isDescending, reversed }: { isDescending: boo
 }
 
 // Orders text by its UTF-8 bytes, as both databases do: UTF-16 order differs for surrogates.
-function isValueLess<Value extends string | number>(one: Value, other: Value): boolean {
+function isBefore(one: string | number, other: string | number): boolean {
   if (typeof one === 'number' || typeof other === 'number') return one < other
   if (!surrogate.test(one) && !surrogate.test(other)) return one < other
   return Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0
@@ -100,6 +97,8 @@ const surrogate = /[\ud800-\udfff]/
 
 const files = name('files')
 const directories = name('directories')
+const catalog = name('catalog')
+const categories = name('categories')
 
 /** Counters about the files that a list can contain. */
 export interface ListScope {
@@ -127,8 +126,8 @@ export async function readScope(
     transaction,
     sql`select last_change "lastChange", last_changed_at "changedAt", root.file_count population,
       ${recursive ? sql`scope.file_count` : sql`scope.children - ${subdirectories}`} size,
-      (select file_count from ${name('categories')} where category = ${category ?? ''}) "ofCategory"
-    from ${name('catalog')}
+      (select file_count from ${categories} where category = ${category ?? ''}) "ofCategory"
+    from ${catalog}
       join ${directories} root on root.path = ''
       left join ${directories} scope on scope.path = ${prefix}`,
   )
@@ -199,11 +198,7 @@ function sourceOf({ transaction, query, scope, sample }: ListRead) {
 }
 
 /** Condition for paths that contain a folded text. */
-const containsTerm = (folded: string): Statement =>
-  sql`${dialect({
-    sqlite: sql`instr(${foldedPath}, ${folded}) > 0`,
-    postgres: sql`strpos(${foldedPath}, ${folded}) > 0`,
-  })}`
+const containsTerm = (folded: string): Statement => sql`${indexOf}(${foldedPath}, ${folded}) > 0`
 
 /** Files in an order. `from`: the first row; `after`: the row before it; neither: the start of the order. */
 interface Range {
