@@ -149,14 +149,12 @@ class AdmissionQueue {
     this.#isSliceOpen = true
     this.#sliceEnd = now + this.#limits.sliceMs / (this.#hasAccepted ? 32 : 1)
     this.#hasAccepted = false
-    setImmediate(() => this.#endSlice())
-  }
-
-  #endSlice() {
-    this.#isSliceOpen = false
-    if (this.#queue.length === 0) return
-    this.#openSlice(performance.now())
-    this.#serveNext()
+    setImmediate(() => {
+      this.#isSliceOpen = false
+      if (this.#queue.length === 0) return
+      this.#openSlice(performance.now())
+      this.#serveNext()
+    })
   }
 
   #serveNext() {
