@@ -15,14 +15,14 @@ export function limitToFolders(app: App): void {
     const { access, folders } = route.config ?? {}
     if (!access || access === 'public') return
     if (!folders) throw new Error(`The route ${route.url} must set config.folders`)
+    const limit = limits[folders]
+    if (!limit) return
     const { schema } = route
-    const implied = impliedErrors[folders]
-    if (schema && implied) schema.errors = [...(schema.errors ?? []), ...implied]
+    if (schema) schema.errors = [...(schema.errors ?? []), ...limit.errors]
     const check: onRequestHookHandler = (request, _reply, done) => {
       const { folders: own } = request.caller
       try {
-        if (own && folders === 'prefix') limitPrefix(request, own)
-        if (own && folders === 'path') requirePath({ folders: own }, pathOf(request))
+        if (own) limit.check(request, own)
         done()
       } catch (error) {
         done(error as Error) // Only errors are thrown above.
@@ -34,9 +34,10 @@ export function limitToFolders(app: App): void {
 
 const pathErrors = [invalidPath('a segment is empty'), reservedPath('tree')]
 
-const impliedErrors: Partial<Record<string, HttpError[]>> = {
-  path: [...pathErrors, fileNotFound('notes/hello.txt')],
-  prefix: [...pathErrors, directoryNotFound('notes/old')],
+/** What `folders` of a route limits before its handler runs, with the errors for it. */
+const limits: Partial<Record<string, { check: typeof limitPrefix; errors: HttpError[] }>> = {
+  path: { check: limitPath, errors: [...pathErrors, fileNotFound('notes/hello.txt')] },
+  prefix: { check: limitPrefix, errors: [...pathErrors, directoryNotFound('notes/old')] },
 }
 
 /** The caller of a request, as the entry of a change names it. */
@@ -63,9 +64,9 @@ export const requireWrittenPath = (caller: Caller, text: string) => requirePath(
 /** `requireDirectory` of a directory as a client has written it. @throws {HttpError} what is wrong with it, too. */
 export const requireWrittenDirectory = (caller: Caller, text: string) => requireDirectory(caller, readDirectory(text))
 
-function pathOf({ url, params }: FastifyRequest): string {
+function limitPath({ url, params }: FastifyRequest, folders: string[]) {
   const { '*': rest = '' } = params as Record<string, string> // As `path` promises.
-  return readUrlPath(url, rest)
+  requirePath({ folders }, readUrlPath(url, rest))
 }
 
 function limitPrefix(request: FastifyRequest, folders: string[]) {

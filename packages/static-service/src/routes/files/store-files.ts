@@ -108,7 +108,11 @@ const quotaCheckBytes = 1_048_576
 export async function stage(
   chunks: AsyncIterable<Buffer>,
   draft: StagedBlob,
-  { limits, path, onChunk }: { limits: UploadLimits; path: string | undefined; onChunk?: (chunk: Buffer) => void },
+  {
+    limits,
+    path,
+    onChunk,
+  }: { limits: UploadLimits; path: string | undefined; onChunk?: ((chunk: Buffer) => void) | undefined },
 ): Promise<void> {
   for await (const chunk of chunks) {
     const size = draft.size + chunk.length

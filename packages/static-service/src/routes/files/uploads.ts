@@ -214,7 +214,7 @@ class UploadForm {
     await stage(file, draft, {
       limits,
       path: maxFiles === 1 ? path : undefined,
-      onChunk: ({ length }) => this.#limitRefused(length),
+      onChunk: this.#strays.length > 0 ? ({ length }) => this.#limitRefused(length) : undefined,
     })
   }
 
@@ -231,7 +231,7 @@ class UploadForm {
 
   // A form with an unknown part is rejected: reads on for further faults, up to a limit.
   #limitRefused(bytes: number) {
-    if (this.#strays.length > 0) this.#refusedBytes += bytes
+    this.#refusedBytes += bytes
     if (this.#refusedBytes > maxRefusedBytes) throw this.#strayParts()
   }
 
