@@ -168,11 +168,14 @@ export const idsPerMs = 1024
 
 export const eventIdPattern = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 
-/** The id of the event with this number. `random` distinguishes events of other services with the same number. */
-export function eventId(number: number, random = randomTail()): string {
+/** The id of the event with this number. The random `tail` distinguishes events of other services with the same number. */
+export function eventId(number: number, tail = ''): string {
   let text = ''
   for (let rest = number; text.length < 12; rest = Math.floor(rest / 32)) text = alphabet.charAt(rest % 32) + text
-  return text + random
+  text += tail
+  // Uniqueness only, not a secret: cryptographic randomness would cost as much as the insert.
+  while (text.length < 26) text += alphabet.charAt(Math.random() * 32)
+  return text
 }
 
 /** Lower bound of the ids from this time on, in milliseconds since 1970. */
@@ -182,11 +185,4 @@ export const startOfTime = (milliseconds: number) => eventId(milliseconds * idsP
 export function instantOf(id: string): string {
   const digits = [...id.slice(0, 10)]
   return new Date(digits.reduce((value, digit) => value * 32 + alphabet.indexOf(digit), 0)).toISOString()
-}
-
-// Uniqueness only, not a secret: cryptographic randomness would cost as much as the insert.
-const randomTail = () => {
-  let tail = ''
-  while (tail.length < 14) tail += alphabet.charAt(Math.random() * 32)
-  return tail
 }
