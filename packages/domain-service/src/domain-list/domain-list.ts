@@ -164,7 +164,7 @@ export class DomainList {
   // A list of one page costs one call, so the caller waits for a fresh one; a longer list is read in the background.
   async #refresh(snapshot: ListSnapshot) {
     const { clock, registrar } = this.#options
-    if (clock.now() - snapshot.startedAt < registrar.freshAgeMs) return
+    if (Math.abs(clock.now() - snapshot.startedAt) < registrar.freshAgeMs) return
     const reading = this.#read(true)
     reading.catch(() => undefined) // `#readOnce` records it; a long list is answered from the snapshot.
     if (snapshot.domains.size <= pageSize) await Promise.race([reading, delay(clock, maxWaitMs)])
@@ -203,7 +203,8 @@ export class DomainList {
   #dueInMs(pass: ListPass | undefined): number {
     if (!pass?.completedAt) return 0
     const restMs = Math.max(this.#options.ttlMs, restFactor * (pass.completedAt - pass.startedAt))
-    return Math.max(0, pass.completedAt + restMs - this.#options.clock.now())
+    // At most the whole rest, where the clock was ahead.
+    return Math.max(0, Math.min(restMs, pass.completedAt + restMs - this.#options.clock.now()))
   }
 
   #schedule(inMs: number) {

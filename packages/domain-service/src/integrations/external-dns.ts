@@ -72,12 +72,11 @@ class ExternalDnsWebhook {
 
   /** One write per domain. @throws {HttpError} 4xx only for what can never succeed: external-dns ends at it. */
   async apply(changes: Changes, context: WriteContext) {
-    const { writer } = this.#dependencies
     const edits = await this.#editsOf(changes, context.caller)
     const ends = await Promise.allSettled(
       edits.map(({ domain, edit, pointers }) =>
         // external-dns repeats its plan until all of it is done: the finished part must not cost calls.
-        writer
+        this.#dependencies.writer
           .write(domain, edit, { ...context, unlessDone: true })
           .catch(moveFaults((index, field) => pointers[index]?.(field))),
       ),

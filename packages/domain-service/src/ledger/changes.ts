@@ -145,7 +145,8 @@ export async function storeEffects(
 }
 
 /** Backoff before a batch may take a failed asynchronous change again: 5 s, doubled each time, at most 300 s. */
-const pauseMs = sql`case when attempts >= 6 then 300000 else 5000 * (1 << attempts) end`
+export const maxPauseMs = 300_000
+const pauseMs = sql`case when attempts >= 6 then ${maxPauseMs} else 5000 * (1 << attempts) end`
 
 /**
  * Ends changes, or queues them again. Without `isHeld` another process may hold the domain's lease: then only changes

@@ -19,7 +19,7 @@ import {
   type SendOutcome,
 } from './change.ts'
 import { ChangeHistory, type OpenSend } from './change-history.ts'
-import { cancelAll, endChanges, findByKey, insertChange, type KnownRequest, notify, storeEffects } from './changes.ts'
+import { cancelAll, endChanges, findByKey, insertChange, maxPauseMs, notify, storeEffects } from './changes.ts'
 import { expireProposals } from './history-pruning.ts'
 import { findKnown, KnownZones, recordOwnSend, type SentZone } from './known-zones.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
@@ -89,7 +89,7 @@ export class Ledger extends ChangeHistory {
   }
 
   /** As `accept`, for a waiting client: not among `queued`, and cancelled when its process ends before it is sent. */
-  acceptAwaited(request: ChangeRequest): Promise<KnownRequest> {
+  acceptAwaited(request: ChangeRequest) {
     return this.#unsynced.transaction((transaction) => insertChange(transaction, request, { isAsync: false }))
   }
 
@@ -207,11 +207,14 @@ export class Ledger extends ChangeHistory {
     return row?.version ?? 0
   }
 
-  /** Cancels queued changes that no client waits for. */
+  /** Cancels queued changes that no client waits for; what was stored while the clock was ahead holds nothing up. */
   async recover(): Promise<void> {
     // Without leases an earlier process has left them all. With leases another replica may only be late with its renewal.
     const isAbandoned = this.#leases ? sql`awaited_until <= ${leaseNow} - ${abandonedMs}` : sql`1 = 1`
     await cancelAll(this.sql, sql`${isPending} and is_async = 0 and ${isAbandoned}`)
+    await this.sql.run(sql`update ${changes} set not_before = 0
+      where ${isPending} and not_before > ${now} + ${maxPauseMs}`)
+    await this.sql.run(sql`update ${name('known_zones')} set read_at = ${now}, pending = '{}' where read_at > ${now}`)
   }
 
   /** The request of a proposed change. @throws 409 `change_closed` */

@@ -89,13 +89,11 @@ export function registerHistoryRoutes(app: App, { ledger, zones }: Dependencies)
     }
   })
   app.post(`${path}/:id/restore`, writes.restoreZone, async (request, reply) => {
-    const past = await findEntry(ledger, request.params)
-    const { emailType, rows } = past.zones[request.query.to]
+    const { emailType, rows } = (await findEntry(ledger, request.params)).zones[request.query.to]
     return writeZone(request, reply, { zones, edit: { kind: 'restore', emailType, rows } }, describeWrite)
   })
   app.post(`${path}/:id/revert`, writes.revertChange, async (request, reply) => {
-    const past = await findEntry(ledger, request.params)
-    const { before, after, added, removed } = past.zones
+    const { before, after, added, removed } = (await findEntry(ledger, request.params)).zones
     const emailTypes = { emailTypeBefore: before.emailType, emailTypeAfter: after.emailType }
     const edit = { kind: 'revert', added, removed, ...emailTypes } as const
     return writeZone(request, reply, { zones, edit }, describeWrite)

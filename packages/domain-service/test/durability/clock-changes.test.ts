@@ -89,3 +89,36 @@ test('a clock that is set forward does not let a late write pass', async () => {
   const isRepaired = expect.poll(names).toContain('second')
   await driveClock(clock, service, isRepaired)
 })
+
+test('what a service stored while its clock was ahead holds nothing up after a restart with the right one', async () => {
+  const [day, env] = [24 * hour, { DRIFT_INTERVAL_S: '30' }]
+  const ahead = new FakeClock(1_800_000_000_000 + day)
+  await using first = await start({ clock: ahead, env })
+  const { dataDir, sandbox } = first
+  await first.call('GET', hosts)
+  await driveClock(ahead, first, first.call('GET', '/api/domains'))
+  sandbox.fault({ kind: 'html', times: 0 })
+  const body = { name: 'queued', address: '192.0.2.7' }
+  await first.call('POST', `${hosts}/A`, { body, headers: { prefer: 'respond-async' } })
+  const messages = expect.poll(() => first.lines().map(({ msg }) => msg))
+  await driveClock(ahead, first, messages.toContain('queued changes not carried out'))
+  await first.close()
+  sandbox.clearFaults()
+  const clock = new FakeClock()
+  await using service = await start({ clock, dataDir, sandbox, env })
+
+  await sandbox.setZone('example.com', { hosts: [{ ...www, name: 'panel' }] })
+  const read = () => service.call('GET', hosts, { headers: { 'cache-control': 'no-cache' } })
+  const history = async () => {
+    await clock.advance(1_100)
+    await read()
+    return (await service.call('GET', '/api/domains/example.com/dns/history')).body.history?.map(({ by }) => by)
+  }
+  await expect.poll(history).toEqual(expect.arrayContaining([null, 'admin']))
+  await sandbox.addDomain({ name: 'second.com' })
+  const listed = async () => {
+    await clock.advance(300_000)
+    return (await service.call('GET', '/api/domains')).body.domains?.length
+  }
+  await expect.poll(listed).toBe(2)
+})

@@ -17,9 +17,7 @@ interface ZoneFile {
  * Parses a zone file (RFC 1035) of that domain.
  * @throws {HttpError} validation_failed with each fault at `/line/12`.
  */
-export function parseZoneFile(text: string, domain: string): ZoneFile {
-  return readZoneFile(text, domain).finish()
-}
+export const parseZoneFile = (text: string, domain: string): ZoneFile => readZoneFile(text, domain).finish()
 
 function readZoneFile(text: string, domain: string) {
   const { entries, faults } = readEntries(text)
