@@ -179,7 +179,7 @@ const maxMarkup = 200_000
 // character: one of 10 MiB takes it 15 seconds and 300 MiB.
 const maxRun = 64 * 1024
 
-// Entities are decoded below in one pass: the parser's several passes decode `&#38;amp;` twice.
+// Entities are decoded below, in one pass: the parser's several passes would decode `&#38;amp;` twice.
 const parser = new XMLParser({
   preserveOrder: true,
   ignoreAttributes: false,
@@ -192,8 +192,6 @@ const parser = new XMLParser({
   ignorePiTags: true,
   cdataPropName: '#cdata',
   maxNestedTags: 32,
-  tagValueProcessor: (_name, raw) => decode(raw),
-  attributeValueProcessor: (_name, raw) => decodeAttribute(raw),
 })
 
 type Node = Record<string, unknown>
@@ -208,12 +206,13 @@ function toElements(nodes: Node[]): Element[] {
     // Answers have no mixed content; text here is an element that lost its bracket.
     if (children.length > 0 && text.trim() !== '') throw badAnswer('has text between its elements')
     const attributes = (node[':@'] ?? {}) as Record<string, string>
+    for (const [key, raw] of Object.entries(attributes)) attributes[key] = decodeAttribute(raw)
     return { name, attributes, children, text }
   })
 }
 
 function textOf(node: Node): string {
-  if (typeof node['#text'] === 'string') return node['#text']
+  if (typeof node['#text'] === 'string') return decode(node['#text'])
   if (!Array.isArray(node['#cdata'])) return ''
   return node['#cdata'].map((part: Node) => String(part['#text'] ?? '')).join('')
 }

@@ -80,6 +80,14 @@ test.each([
   expect(() => parseResponse(document)).not.toThrow(/moment|host|nbsp/)
 })
 
+test.each([
+  ['<a b="&#0;"/>', 'refers to no character'],
+  ['<a>&#xd800;</a>', 'refers to no character'],
+  ['<a b="<"/>', 'has a tag inside a value'],
+])('the refusal of %s says why', (inner, reason) => {
+  expect(() => parseResponse(wrap(inner))).toThrow(reason)
+})
+
 describe('hostile documents', () => {
   const readOrRefuse = (document: string): Element | CallFailed => {
     try {
