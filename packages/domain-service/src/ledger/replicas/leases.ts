@@ -1,4 +1,14 @@
-import { dialect, forUpdate, list, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import {
+  BackgroundTask,
+  dialect,
+  forUpdate,
+  list,
+  name,
+  now,
+  type Sql,
+  type SqlTransaction,
+  sql,
+} from '@domains-and-files/persistence'
 import { leaseLost } from '../../errors.ts'
 
 /** Mutual exclusion among all replicas, until it expires or is released. */
@@ -16,6 +26,7 @@ interface LeasesOptions {
   holder: string
   /** Milliseconds after which the lease of a process that does not renew it expires. */
   ttlMs: number
+  /** Receives the first of consecutive failures to renew, and each failure to release. */
   onError: (error: unknown) => void
 }
 
@@ -37,11 +48,12 @@ const renewMs = 2_500
 export class Leases {
   readonly #options: LeasesOptions
   readonly #held = new Map<string, Lease>()
-  #timer: NodeJS.Timeout | undefined
+  readonly #renewal: BackgroundTask
 
   constructor(options: LeasesOptions) {
     this.#options = options
-    this.#timer = setInterval(() => void this.#renew(), renewMs).unref()
+    const { onError } = options
+    this.#renewal = new BackgroundTask({ run: () => this.#renew(), intervalMs: renewMs, onError })
   }
 
   get size(): number {
@@ -96,27 +108,23 @@ export class Leases {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer)
+    await this.#renewal.close()
     for (const lease of [...this.#held.values()]) await this.release(lease)
   }
 
   async #renew() {
     const held = [...this.#held.values()]
     if (held.length === 0) return
-    const { sql: database, holder, ttlMs, onError } = this.#options
+    const { sql: database, holder, ttlMs } = this.#options
     const askedAt = performance.now()
-    try {
-      // An expired lease stays lost, even if no process has acquired it yet.
-      const renewed = await database.all<{ name: string }>(sql`
-        update ${leases} set until = ${leaseNow} + ${ttlMs}
-        where name in (${list(held.map(({ name }) => name))}) and holder = ${holder} and until > ${leaseNow} returning name`)
-      const alive = new Set(renewed.map(({ name }) => name))
-      for (const lease of held) {
-        if (alive.has(lease.name)) lease.expiresAt = askedAt + ttlMs
-        else if (this.#held.get(lease.name) === lease) this.#held.delete(lease.name)
-      }
-    } catch (error) {
-      onError(error)
+    // An expired lease stays lost, even if no process has acquired it yet.
+    const renewed = await database.all<{ name: string }>(sql`
+      update ${leases} set until = ${leaseNow} + ${ttlMs}
+      where name in (${list(held.map(({ name }) => name))}) and holder = ${holder} and until > ${leaseNow} returning name`)
+    const alive = new Set(renewed.map(({ name }) => name))
+    for (const lease of held) {
+      if (alive.has(lease.name)) lease.expiresAt = askedAt + ttlMs
+      else if (this.#held.get(lease.name) === lease) this.#held.delete(lease.name)
     }
   }
 }

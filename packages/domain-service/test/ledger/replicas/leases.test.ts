@@ -116,6 +116,30 @@ test.each([30_000, 135_000])('a lease of %i ms is never less than ten seconds sh
   expect(Math.min(...left)).toBeGreaterThanOrEqual(ttlMs - 10_000)
 })
 
+test('no renewal begins while another one waits for a slow database', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const renewals: PromiseWithResolvers<object[]>[] = []
+  const all = () => {
+    const renewal = Promise.withResolvers<object[]>()
+    renewals.push(renewal)
+    return renewal.promise
+  }
+  const sql = { get: async () => ({ fence: 1 }), all }
+  const leases = new Leases({ sql: sql as never, holder: 'one', ttlMs: 45_000, onError: () => undefined }) // What it uses.
+  await leases.tryAcquire(domain)
+
+  await vi.advanceTimersByTimeAsync(10_000)
+  const whileSlow = renewals.length
+  renewals[0]?.resolve([{ name: domain }])
+  await vi.advanceTimersByTimeAsync(2_500)
+  const after = renewals.length
+  for (const renewal of renewals) renewal.resolve([{ name: domain }])
+  await leases.close()
+
+  expect([whileSlow, after]).toEqual([1, 2])
+})
+
 test('what a replica records after it has lost its lease is refused', async () => {
   await using replicas = await startReplicas()
   const { first, second, postgres } = replicas
