@@ -12,7 +12,7 @@ import {
   superseded,
   unsent,
 } from './batch-recorder.ts'
-import { findLateWrite, findRepair, type LateRepair, readCurrent, withoutRepaired } from './current-zone.ts'
+import { findLateWrite, findRepair, type LateRepair, readCurrent } from './current-zone.ts'
 import { checkRights, evaluateWrites, findDone, findOwners, isChange, takeSuperseded } from './evaluate-write.ts'
 import { resolveOpenSend } from './open-sends.ts'
 import { RegistrarZone } from './registrar-zone.ts'
@@ -229,10 +229,11 @@ export class Batch {
     cache.drop(this.#domain)
     this.#zone = undefined
     this.#sends = undefined
-    const known = { recent: sends.recent, late: withoutRepaired(sends.late, late) }
-    const outcome = await this.#registrar.write({ before: base, after: zone, sends: known })
+    // Of the send that is repaired, another transmission may be unanswered.
+    const stillLate = sends.late.filter((each) => !repairs.includes(each.id) || each.unanswered > 1)
+    const outcome = await this.#registrar.write({ before: base, after: zone, sends: { ...sends, late: stillLate } })
     // A zone that a late write left proves nothing about this send.
-    const isLate = outcome.state === 'closed' && findLateWrite(known.late, outcome.found)
+    const isLate = outcome.state === 'closed' && findLateWrite(stillLate, outcome.found)
     const done = new Set(isLate ? [] : findDone(evaluated, outcome))
     return { send: { id, base, outcome, done }, gone }
   }

@@ -145,7 +145,3 @@ export function findRepair(zone: Zone, late: LateSend[], known?: LateRepair) {
   }
   return { send, write: { id: known?.write.id ?? 0, request, isAsync: false } }
 }
-
-/** Late writes without the one that is being repaired, unless another transmission of it is unanswered. */
-export const withoutRepaired = (late: LateSend[], repaired: LateRepair | undefined) =>
-  late.filter(({ id, unanswered }) => id !== repaired?.send.id || unanswered > 1)

@@ -141,7 +141,8 @@ export class RegistrarZone implements Disposable {
     for (let attempt = 1; ; attempt++) {
       let isSending = false
       try {
-        const zone = await this.#readAgainIfStale(write)
+        await this.ensure(2)
+        const zone = this.isFresh ? undefined : await this.#readAgain(write)
         if (zone) return { error: zoneKeepsChanging(), retry: { zone } }
         isSending = true
         this.#compareReadBacks()
@@ -163,10 +164,8 @@ export class RegistrarZone implements Disposable {
   }
 
   /** @returns the zone if it is not the one that the write is based on. */
-  async #readAgainIfStale(write: Write): Promise<Zone | undefined> {
+  async #readAgain(write: Write): Promise<Zone | undefined> {
     const { before, sends } = write
-    await this.ensure(2)
-    if (this.isFresh) return undefined
     await this.ensure(3)
     // Stands for no send, or one without an answer: the zone may well be as it was.
     const base = { base: before, zone: before, isDone: true }
