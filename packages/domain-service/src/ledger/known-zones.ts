@@ -166,23 +166,28 @@ export async function recordOwnSend(
 ): Promise<void> {
   const latest = later ?? found
   if (!latest || (state !== 'settled' && state !== 'closed')) return
-  const { domain } = latest
   if (!row) return insertKnown(transaction, latest, 0)
-  const setZone = async (zone: Zone, set = sql``) => {
-    if (zone !== found) await putZones(transaction, [zone]) // The end of the send has stored that.
-    await update(transaction, domain, sql`zone = ${zoneDigest(zone)}${set}`)
-  }
-  // Changes that a late write undid, and no repair restored, leave the known zone, too: nothing was changed outside.
   const lateSince = send.late_since ?? (later ? send.started_at : undefined)
-  const isAlone = row.zone === send.base && send.zone === zoneDigest(latest)
-  if (isAlone && lateSince === undefined) return setZone(latest)
-  const zoneOf = await getZones(transaction, domain, [send.base, send.zone, row.zone])
+  const isAlone = lateSince === undefined && row.zone === send.base && send.zone === zoneDigest(latest)
+  const { zone, touched } = isAlone
+    ? { zone: latest, touched: row.touched }
+    : await addOwnSend(transaction, { send, row, latest, lateSince })
+  if (zone !== found) await putZones(transaction, [zone]) // The end of the send has stored that.
+  await update(transaction, latest.domain, sql`zone = ${zoneDigest(zone)}, touched = ${touched}`)
+}
+
+/** The known zone with what `latest` shows of a send. `lateSince`: the start of a late write that was found or repaired. */
+async function addOwnSend(
+  transaction: SqlTransaction,
+  { send, row, latest, lateSince }: { send: SentZone; row: KnownRow; latest: Zone; lateSince: number | undefined },
+): Promise<{ zone: Zone; touched: string }> {
+  const zoneOf = await getZones(transaction, latest.domain, [send.base, send.zone, row.zone])
   const sent = differenceOf(zoneOf(send.base), zoneOf(send.zone))
   const emptied = zoneOf(send.zone).rows.length === 0
   const done: Delta = {
     added: [
       ...subtract(sent.added, subtract(sent.added, latest.rows)),
-      ...latest.rows.filter((each) => emptied && isParking(each, domain)),
+      ...latest.rows.filter((each) => emptied && isParking(each, latest.domain)),
     ],
     removed: subtract(sent.removed, latest.rows),
     emailType: sent.emailType === latest.emailType ? sent.emailType : undefined,
@@ -191,14 +196,14 @@ export async function recordOwnSend(
   if (lateSince === undefined) {
     // In the registrar's spelling, so that the next read has the same digest.
     const isAll = latest.emailType !== undefined && isEmptyDelta(differenceOf(own, latest))
-    return setZone(isAll ? latest : own)
+    return { zone: isAll ? latest : own, touched: row.touched }
   }
+  // Changes that a late write undid, and no repair restored, leave the known zone, too: nothing was changed outside.
   const touched = await touchedSince(transaction, row, { since: lateSince, except: send.id })
   const isTouched = (each: Row) => touched.has(touchedKey(each))
   const undone = filterDelta(differenceOf(own, latest), isTouched)
   const late = JSON.stringify({ ...JSON.parse(row.touched), [lateWriteKey]: row.now })
-  const after = withDelta(own, { ...undone, emailType: undefined })
-  await setZone(after, sql`, touched = ${late}`)
+  return { zone: withDelta(own, { ...undone, emailType: undefined }), touched: late }
 }
 
 /**
