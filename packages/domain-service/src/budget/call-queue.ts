@@ -10,7 +10,7 @@ import { addSlots, type CallWindows, marginMs, type Priority, priorities, type S
 export interface Reservation extends Slots {
   /** Authors of the write, or readers. The first names the flow of fair queueing within a priority. */
   readonly callers: readonly string[]
-  /** A single call, made as soon as it has its slot, which is one of `held` if that is present; `priority`: of the slot. */
+  /** A single call, made once it has its slot. `held`: the reservation whose slot it uses, if any; `priority`: of the slot. */
   readonly call?: { priority: Priority; held: Reservation | undefined }
   /** Its place in the fair queue: lower ones go first. */
   readonly startTag: number

@@ -55,8 +55,9 @@ export class CallQuota {
   #clockOffset = 0
   /** How long the next turn stops all calls. */
   #pauseMs = 0
-  #isRunning = false
-  #isDue = false
+  /** Resolves after the last turn that is due. */
+  #turns: Promise<unknown> = Promise.resolve()
+  #isTurnDue = false
   #refreshing: NodeJS.Timeout | undefined
   #retry: Timer | undefined
   /** Whether other processes know that this one holds slots or waits for some. */
@@ -81,7 +82,7 @@ export class CallQuota {
   /** Stops all calls for this long: the registrar reported too many. */
   pause(milliseconds: number) {
     this.#pauseMs = Math.max(this.#pauseMs, milliseconds)
-    void this.#serve()
+    this.#serve()
   }
 
   /**
@@ -116,7 +117,7 @@ export class CallQuota {
   async #wait(wanted: Wanted, maxWaitMs = maxWaits[wanted.priority] ?? this.#options.maxWaitMs ?? 10_000) {
     const now = this.now()
     const reservation = this.#queue.enter(wanted, { now, deadline: now + maxWaitMs })
-    void this.#serve()
+    this.#serve()
     await reservation.client.promise
     return reservation
   }
@@ -139,13 +140,13 @@ export class CallQuota {
     const { held, waiting } = this.#queue
     for (const each of held) if (each.absentUntil !== undefined) held.delete(each)
     for (const { client } of waiting.splice(0)) client.reject(registrarUnavailable(5))
-    void this.#serve()
+    this.#serve()
   }
 
   /** Takes the unused slots back. Releasing twice does nothing; later calls are follow-ups. */
   release(reservation: Reservation) {
     reservation.slots = 0
-    if (this.#queue.held.delete(reservation)) void this.#serve()
+    if (this.#queue.held.delete(reservation)) this.#serve()
   }
 
   /** The budget's clock, by which slots come free. */
@@ -153,19 +154,17 @@ export class CallQuota {
     return Math.round(this.#clockOffset + this.#clock.now())
   }
 
-  async #serve() {
-    this.#isDue = true
-    if (this.#isRunning) return
-    this.#isRunning = true
-    await Promise.resolve() // Calls of one event-loop turn share a transaction.
-    while (this.#isDue) {
-      this.#isDue = false
+  // One turn at a time; a turn that is due serves all calls that come before it begins, in one transaction.
+  #serve() {
+    if (this.#isTurnDue) return
+    this.#isTurnDue = true
+    this.#turns = this.#turns.then(() => {
+      this.#isTurnDue = false
       this.#retry?.cancel()
       const { held, waiting } = this.#queue
-      if (held.size + waiting.length + this.#pauseMs > 0 || this.#isPublished) await this.#takeTurn()
-      else if (this.budget.isShared) await this.#refresh().catch(() => this.#forget()) // The probe reports it.
-    }
-    this.#isRunning = false
+      if (held.size + waiting.length + this.#pauseMs > 0 || this.#isPublished) return this.#takeTurn()
+      return this.budget.isShared ? this.#refresh().catch(() => this.#forget()) : undefined // The probe reports it.
+    })
   }
 
   async #takeTurn() {
