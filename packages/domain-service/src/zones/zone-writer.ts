@@ -53,7 +53,7 @@ export class ZoneWriter {
     await this.queue.start()
   }
 
-  /** A zone at most `cacheTtlMs` old, or read now where `fresh`. `by`: the caller, if it comes back when told. */
+  /** A zone at most `cacheTtlMs` old, or read now where `fresh`. `by`: the caller, if it retries after its Retry-After. */
   read(domain: Domain, by?: string, fresh = false): Promise<Cached<Zone>> {
     return this.#cache.read(domain.name, () => this.#load(domain, by), fresh)
   }

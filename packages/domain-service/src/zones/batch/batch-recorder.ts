@@ -80,12 +80,12 @@ export class BatchRecorder {
     const { name } = domain
     const away = send ? undefined : ends.find(isAway)
     if (away) this.#fail(away.error)
+    const mayRecord = performance.now() - this.#awayAt >= awayMs
     let version: number | undefined
     try {
       // The registrar has the zone: a failing ledger must not turn a done write into a failed one.
-      if (performance.now() - this.#awayAt < awayMs) version = undefined
-      else if (send) version = await ledger.endSend({ id: send.id, domain: name }, recorded(send, ends))
-      else if (ends.length > 0) await ledger.endChanges(name, ends, ends.every(isForgettable))
+      if (mayRecord && send) version = await ledger.endSend({ id: send.id, domain: name }, recorded(send, ends))
+      else if (mayRecord && ends.length > 0) await ledger.endChanges(name, ends, ends.every(isForgettable))
     } catch (error) {
       this.#fail(error)
       log.error({ err: error, domain: name }, 'outcome not recorded')

@@ -39,7 +39,7 @@ async function outcomeOf(
     const isYoung = !send.nextBase && clock.now() - send.startedAt.getTime() < lateMs
     // The registrar may still carry it out, or show it later.
     if (isYoung && send.state === 'unknown') return undefined
-    // Reported as done, but not to be seen: what it repaired is repaired again, and its changes are told of later.
+    // Reported as done, but not shown: what it repaired is repaired again, and its changes are reported later.
     if (isYoung && send.state === 'unverified') return { state: 'unknown', unanswered: 1, changes: [] }
     const changes = send.changes.map(
       (change): ChangeOutcome =>
