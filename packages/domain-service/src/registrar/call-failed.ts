@@ -95,9 +95,6 @@ const rowsNamedIn = (words: string): number[] =>
 
 // The registrar's words in one line of at most 300 characters.
 function printable(words: string): string {
-  const text = words
-    .replace(/[^\P{C}]/gu, ' ')
-    .replace(/\s+/g, ' ')
-    .trim()
+  const text = words.replace(/[\p{C}\s]+/gu, ' ').trim()
   return text.length > 300 ? `${text.slice(0, 300)}…` : text || 'it gave no reason'
 }
