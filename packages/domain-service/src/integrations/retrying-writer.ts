@@ -7,6 +7,7 @@ import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import { changesOf } from '../dns/zone.ts'
 import { registrarBusy } from '../errors.ts'
 import { type ChangeRequest, type ChangeSummary, fromStoredProblem } from '../ledger/ledger.ts'
+import { CallFailed } from '../registrar/call-failed.ts'
 import { visibleError } from '../routes/zone/zone-schema.ts'
 import type { Dependencies } from '../storage.ts'
 import { requestOf } from '../zones/write-queue.ts'
@@ -47,6 +48,8 @@ const nothing: ChangeSummary = { added: [], removed: [], kept: 0 }
 export const maxWaitMs = 25_000
 export const retryAfterSeconds = 15
 const pollMs = 500
+/** Pause between attempts that make no call; that of the circuit breaker. */
+const retryMs = 5_000
 const maxKnown = 1_000
 
 /**
@@ -101,15 +104,13 @@ export class RetryingWriter {
     if (unlessDone && (await this.#isDone(domain, write.edit))) return nothing
     const { queue } = this.#options.zones
     const queued = await this.#findQueued(write)
-    if (queued !== undefined) {
-      await queue.retryNow(domain, queued, write.callerId ?? write.by)
-      return this.#awaitQueued(queued, until)
-    }
+    if (queued !== undefined) return this.#carryOutQueued(queued, { domain, write, until })
     try {
       return changesOf(await queue.write(domain, write))
     } catch (error) {
       if (!isUnsent(error)) throw error
-      return this.#awaitQueued((await this.#findQueued(write)) ?? (await this.#queue(domain, write)), until)
+      const id = (await this.#findQueued(write)) ?? (await this.#queue(domain, write))
+      return this.#carryOutQueued(id, { domain, write, until, failure: error })
     }
   }
 
@@ -127,13 +128,25 @@ export class RetryingWriter {
     return id
   }
 
-  async #awaitQueued(id: number, until: number): Promise<ChangeSummary | undefined> {
-    const { ledger, clock } = this.#options
+  /** Tries again while the attempts, or the `failure` before, fail without a call: those cost nothing. */
+  async #carryOutQueued(
+    id: number,
+    { domain, write, until, failure }: { domain: Domain; write: ChangeRequest; until: number; failure?: unknown },
+  ): Promise<ChangeSummary | undefined> {
+    const { ledger, clock, zones } = this.#options
+    let triesAt = 0
+    const planNext = (error?: unknown) => {
+      triesAt = error instanceof CallFailed ? Infinity : clock.now() + retryMs
+    }
+    if (failure !== undefined) planNext(failure)
     for (; clock.now() < until; await delay(clock, pollMs)) {
       const change = await ledger.find(id)
       if (change?.status === 'confirmed') return change.summary ?? nothing
       if (change?.problem) throw fromStoredProblem(change.problem)
       if (change?.status !== 'queued' && change?.status !== 'sending') break
+      if (clock.now() < triesAt) continue
+      triesAt = Infinity
+      void zones.queue.retryNow(domain, id, write.callerId ?? write.by).then(planNext, planNext)
     }
     return undefined
   }

@@ -16,8 +16,8 @@ interface Task {
   end: PromiseWithResolvers<void>
   /** The zone is read, though no change may be ready. */
   mustRead: boolean
-  /** Waits for the calls of a batch only as long as for those of a write, and in its turn. */
-  caller?: string
+  /** A queued change that its caller waits for: tried now, also after a failure, and in the turn of a write. */
+  awaited?: { id: number; caller: string }
 }
 
 const maxDebounceMs = 250
@@ -130,6 +130,8 @@ export class DomainWrites {
       const waiting = [...this.#clients.keys()]
       const tasks = [...this.#tasks]
       const writes: QueuedChange[] = []
+      // Only now: the batch before may have failed, which made the change pause.
+      for (const { awaited } of tasks) if (awaited) await ledger.endPause(awaited.id)
       await this.#pull(writes)
       // A batch resolves open sends.
       const mustRead =
@@ -150,11 +152,11 @@ export class DomainWrites {
 
   /** @returns false where it failed. */
   async #runBatch(writes: QueuedChange[], tasks: Task[], waiting: number[]): Promise<boolean> {
-    const callers = tasks.flatMap(({ caller }) => caller ?? [])
+    const callers = tasks.flatMap(({ awaited }) => awaited?.caller ?? [])
     const batch = new Batch({ ...this.#options, domain: this.#domain, queue: this, callers })
     const ended = await batch.run(writes).catch((failure: unknown) => ({ failure }))
     const failure = ended?.failure
-    if (!failure) this.#endTasks(ended ? tasks : tasks.filter(({ caller }) => caller))
+    if (!failure) this.#endTasks(ended ? tasks : tasks.filter(({ awaited }) => awaited))
     if (failure) this.#rejectTasks(failure)
     else this.#answeredAt = performance.now()
     // What has not ended by now could not be recorded; after a failed batch that was empty this may be true of every

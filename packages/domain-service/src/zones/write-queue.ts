@@ -87,12 +87,13 @@ export class WriteQueue {
     return change
   }
 
-  /** Carries out a queued change as if it was a write of this caller, who waits for it; also after a failed attempt. */
+  /**
+   * Carries out a queued change as if it was a write of this caller, who waits for it; also after a failed attempt.
+   * Resolves when the attempt has ended, or found no free calls; rejects where the zone could not be read.
+   */
   async retryNow(domain: Domain, id: number, caller: string): Promise<void> {
     if (this.#isClosing) throw serviceStopping()
-    await this.#options.ledger.endPause(id)
-    const done = this.#writesOf(domain).carryOut({ mustRead: false, caller })
-    done.catch(() => undefined) // The ledger has the outcome.
+    await this.#writesOf(domain).carryOut({ mustRead: false, awaited: { id, caller } })
   }
 
   /** Carries out asynchronous changes from now on. Does nothing where it has been started before. */

@@ -251,6 +251,33 @@ test('the first repeat after a long outage of the registrar is carried out, howe
   expect(service.live()).toContain('_acme-challenge TXT v 60 10')
 })
 
+test('a repeat that comes during an attempt that fails does not share its pause', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  const token = await createToken(service, limits)
+  const repeat = (value = 'v') => post(service, present, { fqdn, value }, token)
+  await driveClock(clock, service, repeat('w')) // Now the domains are known.
+  const command = 'namecheap.domains.dns.getHosts'
+  service.sandbox.fault({ kind: 'reset', times: 0, command })
+  const during = [await driveClock(clock, service, repeat()), await driveClock(clock, service, repeat())]
+  await clock.advance(600_000) // The next failure is followed by the longest pause.
+  during.push(await driveClock(clock, service, repeat())) // No attempt is under way any more.
+  await clock.advance(10_000) // The circuit breaker lets a call pass.
+  service.sandbox.fault({ kind: 'slow', ms: 3_600_000, command })
+  const made = service.commands().length
+  const first = repeat()
+  await vi.waitFor(() => expect(service.commands().length).toBeGreaterThan(made), { timeout: 90_000 })
+  await clock.advance(25_000)
+  during.push(await first)
+
+  const second = repeat()
+  await service.call('GET', '/api/domains')
+  service.sandbox.clearFaults()
+
+  expect(during.map(({ status }) => status)).toEqual([503, 503, 503, 503])
+  expect((await driveClock(clock, service, second)).status).toBe(200)
+})
+
 test.each([
   ['5,000 values', Array.from({ length: 5_000 }, () => 0)],
   ['16 KiB', 'x'.repeat(16_384)],

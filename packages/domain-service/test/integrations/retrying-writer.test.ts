@@ -1,5 +1,5 @@
 import { HttpError } from '@domains-and-files/http'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { Domain } from '../../src/dns/domain-name.ts'
 import type { EnsureEdit } from '../../src/dns/edits/zone-edit.ts'
 import {
@@ -11,6 +11,7 @@ import {
 } from '../../src/errors.ts'
 import { RetryingWriter } from '../../src/integrations/retrying-writer.ts'
 import type { ChangeRequest } from '../../src/ledger/ledger.ts'
+import { CallFailed } from '../../src/registrar/call-failed.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const domain: Domain = { name: 'example.com', sld: 'example', tld: 'com' }
@@ -21,7 +22,9 @@ const edit = (address: string): EnsureEdit => ({
 })
 const context = { caller: { id: '1', username: 'admin', role: 'admin' as const }, requestId: 'r' }
 
-function setUp(outcome: () => Promise<unknown>) {
+const callFailed = new CallFailed('unknown', registrarUnreachable('reset'))
+
+function setUp(outcome: () => Promise<unknown>, retryNow = async () => {}) {
   const clock = new FakeClock()
   const queued: ChangeRequest[] = []
   const statuses = new Map<number, { status: string; problem?: object }>()
@@ -33,7 +36,7 @@ function setUp(outcome: () => Promise<unknown>) {
         statuses.set(queued.length, { status: 'queued' })
         return { id: queued.length }
       },
-      retryNow: async () => undefined,
+      retryNow,
     },
   }
   const ledger = { find: async (id: number) => ({ id, ...statuses.get(id) }) }
@@ -134,6 +137,25 @@ test.each([registrarUnavailable(5), registrarUnreachable('reset'), registrarTime
     expect([await written, queued.length]).toEqual(['registrar_busy', 1])
   },
 )
+
+test.each([
+  ['until the client is answered where no call was free', registrarBusy(30), undefined, 4],
+  ['until the client is answered where the circuit breaker was open', registrarBusy(30), registrarUnavailable(5), 4],
+  ['not again where a call of the first try failed', registrarBusy(30), callFailed, 1],
+  ['not at once where a call of the write failed', callFailed, undefined, 0],
+])('a write that was queued is tried %s', async (_when, failure, outcome, tries) => {
+  const retryNow = vi.fn(async () => {
+    if (outcome) throw outcome
+  })
+  const { writer, clock } = setUp(() => Promise.reject(failure), retryNow)
+
+  const written = codeOf(writer.write(domain, edit('v'), context))
+  for (let second = 0; second < 24; second++) await clock.advance(1_000)
+  const counted = retryNow.mock.calls.length
+  await clock.advance(1_000)
+
+  expect([await written, counted]).toEqual(['registrar_busy', tries])
+})
 
 test('a write that may have been sent is not queued', async () => {
   const { writer, queued } = setUp(() => Promise.reject(writeNotConfirmed('differs')))
