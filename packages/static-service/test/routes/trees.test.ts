@@ -89,6 +89,19 @@ function counting(entries: number, bytes: Buffer): Buffer {
   return bytes
 }
 
+/** A zip of so many entries that share the bytes of the only one of this zip. */
+function sharing(entries: number, bytes: Buffer): Buffer {
+  const [start, end] = [bytes.indexOf('PK\x01\x02'), bytes.length - 22]
+  const records = Array.from({ length: entries }, (_, n) => {
+    const record = Buffer.from(bytes.subarray(start, end))
+    record.write(String.fromCharCode(97 + n), 46)
+    return record
+  })
+  const tail = counting(entries, Buffer.from(bytes.subarray(end)))
+  tail.writeUInt32LE(entries * (end - start), 12)
+  return Buffer.concat([bytes.subarray(0, start), ...records, tail])
+}
+
 /** As Info-ZIP writes it: bit 11 of the flags is not set (APPNOTE.TXT, 4.4.4). */
 function withoutUtf8Flags(bytes: Buffer): Buffer {
   const clear = (signature: string, flags: number) => {
@@ -608,6 +621,13 @@ describe('PUT /api/trees/{prefix}', () => {
         },
         400,
         'invalid_archive',
+      ],
+      [
+        'a zip whose entries share bytes',
+        async () => sharing(2, await zip(['a', 'A'.repeat(50)])),
+        400,
+        'invalid_archive',
+        '"b": it shares bytes with another entry',
       ],
       ['a damaged zip entry', async () => damaged(await zip(['a', 'A'.repeat(50)]), 33), 400, 'invalid_archive'],
       [

@@ -173,6 +173,7 @@ class UploadForm {
     try {
       for await (const part of request.parts(options)) {
         const { type, fieldname } = part
+        if (!/^(?:7bit|8bit|binary)$/.test(part.encoding)) throw encodedPart(fieldname)
         if (type === 'file' && fieldname === field) await this.#readFile(part)
         else if (type === 'field' && fieldname === 'path' && this.#path === undefined) {
           if (part.valueTruncated) throw errors.invalidPath('it is too long')
@@ -250,6 +251,10 @@ function readText(text: string | undefined): string {
   if (text?.includes('\ufffd')) throw errors.invalidPath('it is not valid UTF-8')
   return text ?? ''
 }
+
+// RFC 7578, 4.7.
+const encodedPart = (name: string) =>
+  validationFailed([{ path: pointerTo('', [name]), message: 'must be sent without Content-Transfer-Encoding' }])
 
 // Parts, and bytes of files, that are read only so that one response can name every fault.
 const maxStrays = 8
