@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { emptyService } from '../support/empty-service.ts'
 import { type Service, start } from '../support/start.ts'
+import { makeTar } from '../support/tar.ts'
 
 const sha256 = (content: string) => createHash('sha256').update(content).digest('base64')
 
@@ -119,6 +120,26 @@ test.each([
   const served = await service.call('GET', '/static/a')
   expect(served.bytes.toString()).toBe('before')
   await expect.poll(() => service.storedContents()).toEqual(before)
+})
+
+test.each(['/api/files/a', '/api/trees/a/'])('a PUT of %s is checked by the digest in its trailer', async (path) => {
+  await using service = await emptyService()
+  const body = path.endsWith('a') ? Buffer.from('content') : await makeTar([['b', 'content']])
+  const authorization = `Bearer ${await service.tokenOf('editor')}`
+  const sendWith = async (value: string) => {
+    const headers = { authorization, trailer: 'Content-Digest', 'transfer-encoding': 'chunked' }
+    const sent = request({ port: service.port, method: 'PUT', path, headers })
+    sent.addTrailers({ 'Content-Digest': value })
+    sent.end(body)
+    const [response] = await once(sent, 'response')
+    return [response.statusCode, JSON.parse(await text(response)).code]
+  }
+
+  for (const value of [`sha-256=:${sha256('other')}:`, 'nonsense'])
+    expect(await sendWith(value)).toEqual([400, 'digest_mismatch'])
+  expect(await service.storedContents()).toEqual([])
+  const right = createHash('sha256').update(body).digest('base64')
+  expect((await sendWith(`sha-256=:${right}:`))[0]).toBeLessThan(300)
 })
 
 test('a file is replaced only if it was not stored after a date', async () => {

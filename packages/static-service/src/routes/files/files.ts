@@ -119,7 +119,7 @@ export function registerPutFileRoute(app: App, dependencies: FileDependencies) {
     const path = readUrlPath(url, request.params['*'])
     // Validates the headers before the first byte of the body.
     if (headers['content-range'] !== undefined) throw errors.partialPut()
-    const digests = checkDigests(headers)
+    const digests = checkDigests(request.raw)
     await limits.checkTarget(path, conditionsOf(headers))
     await limits.checkLength(path, headers)
     await using draft = store.draft()

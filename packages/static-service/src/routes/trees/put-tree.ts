@@ -150,7 +150,7 @@ async function receive(
   catalog: Catalog,
 ): Promise<{ source: TreeSource; bytes: number }> {
   const { raw } = request
-  const digests = checkDigests(request.headers)
+  const digests = checkDigests(raw)
   let bytes = 0
   async function* checked() {
     for await (const chunk of bodyChunks(raw)) {
