@@ -9645,7 +9645,7 @@ export interface operations {
                 "if-none-match"?: string;
                 /** @description Parts of the file, in bytes. For example `bytes=0-4` */
                 range?: string;
-                /** @description The ETag of the cached parts; if it differs, the whole file is sent. For example `"a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"` */
+                /** @description The ETag of the cached parts: another one gets the whole file. For example `"a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"` */
                 "if-range"?: string;
             };
             path: {

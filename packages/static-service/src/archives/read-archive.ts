@@ -177,7 +177,7 @@ async function* readZip(file: string): AsyncGenerator<ArchiveEntry> {
     for await (const entry of zip.eachEntry()) {
       const { uncompressedSize: size } = entry
       const name = readName(nameOfZip(entry))
-      left -= localHeaderBytes + entry.compressedSize
+      left -= entry.compressedSize
       if (left < 0) throw invalidArchive('it shares bytes with another entry', name) // The mark of a bomb.
       yield { name, kind: kindOfZip(entry), size, content: readZipEntry(zip, entry) }
     }
@@ -215,7 +215,6 @@ async function refuseMoreEntries(file: string, end: number): Promise<void> {
   if (!isEnd) throw invalidArchive('it has more entries than it counts')
 }
 
-const localHeaderBytes = 30
 const endBytes = 22
 // With the longest comment, and a block of bsdtar.
 const maxEndBytes = endBytes + 65_535 + 10_240

@@ -22,10 +22,7 @@ export const staticSchema = {
   requestHeaders: {
     'if-none-match': { description: 'The ETag of the cached response', example: exampleTag },
     range: { description: 'Parts of the file, in bytes', example: 'bytes=0-4' },
-    'if-range': {
-      description: 'The ETag of the cached parts; if it differs, the whole file is sent',
-      example: exampleTag,
-    },
+    'if-range': { description: 'The ETag of the cached parts: another one gets the whole file', example: exampleTag },
   },
   errors: [
     invalidPath('a segment is . or ..'),

@@ -242,23 +242,30 @@ test.each([
   expect([answer.status, answer.body.code]).toEqual([status, code])
 })
 
-test.each(['upload', 'upload/batch'])('a part that is encoded for mail is refused by %s, and nothing is stored', async (to) => {
-  await using service = await emptyService()
-  const name = to === 'upload' ? 'file' : 'files'
-  const sendAs = (encoding: string) => {
-    const form = writeForm([path('a/'), { ...file('eA==', 'a.txt'), name }]).toString()
-    const body = form.replace(/(filename=.*\r\n)/, `$1Content-Transfer-Encoding: ${encoding}\r\n`)
-    const headers = { 'content-type': `multipart/form-data; boundary=${boundary}` }
-    return service.call('POST', `/api/files/${to}`, { body, headers })
-  }
+test.each(['upload', 'upload/batch'])(
+  'a part that is encoded for mail is refused by %s, and nothing is stored',
+  async (to) => {
+    await using service = await emptyService()
+    const name = to === 'upload' ? 'file' : 'files'
+    const sendAs = (encoding: string) => {
+      const form = writeForm([path('a/'), { ...file('eA==', 'a.txt'), name }]).toString()
+      const body = form.replace(/(filename=.*\r\n)/, `$1Content-Transfer-Encoding: ${encoding}\r\n`)
+      const headers = { 'content-type': `multipart/form-data; boundary=${boundary}` }
+      return service.call('POST', `/api/files/${to}`, { body, headers })
+    }
 
-  for (const encoding of ['base64', 'Quoted-Printable', 'x-unknown']) {
-    const { status, body } = await sendAs(encoding)
-    expect([status, body.code, body.errors?.map((fault) => fault.path)]).toEqual([400, 'validation_failed', [`/${name}`]])
-  }
-  expect(await service.storedContents()).toEqual([])
-  for (const encoding of ['7bit', '8bit', 'BINARY']) expect((await sendAs(encoding)).status).toBeLessThan(300)
-})
+    for (const encoding of ['base64', 'Quoted-Printable', 'x-unknown']) {
+      const { status, body } = await sendAs(encoding)
+      expect([status, body.code, body.errors?.map((fault) => fault.path)]).toEqual([
+        400,
+        'validation_failed',
+        [`/${name}`],
+      ])
+    }
+    expect(await service.storedContents()).toEqual([])
+    for (const encoding of ['7bit', '8bit', 'BINARY']) expect((await sendAs(encoding)).status).toBeLessThan(300)
+  },
+)
 
 test('a form with a content coding is refused, and nothing is stored', async () => {
   await using service = await emptyService()

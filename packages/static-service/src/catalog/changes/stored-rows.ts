@@ -248,8 +248,7 @@ const storePast = insertInto('past_files', tables.pastColumns, 'on conflict do n
 function stateOf(row: tables.StoredFile | undefined): string | null {
   if (!row) return null
   const { digest, size, contentType, category, updatedAt } = row
-  const state: tables.RecordedState = { digest, size, contentType, category, updatedAt }
-  return JSON.stringify(state)
+  return JSON.stringify({ digest, size, contentType, category, updatedAt } satisfies tables.RecordedState)
 }
 
 /** Data of an event `files.changed`: the entry of the change, and its directories. */
@@ -267,11 +266,9 @@ const maxDirectories = 100
 export function fileEventOf(entry: tables.ChangeEntry, directories: Iterable<string>, isDeep = false): NewEvent {
   const named = [...new Set(directories)]
   const { by, requestId } = entry
-  const data: FilesChanged =
-    named.length > maxDirectories
-      ? { entry, directories: directoriesAbove(named), isDeep: true }
-      : { entry, directories: named, isDeep }
-  return { type: 'files.changed', by, requestId, data }
+  const isMany = named.length > maxDirectories
+  const data = { entry, directories: isMany ? directoriesAbove(named) : named, isDeep: isDeep || isMany }
+  return { type: 'files.changed', by, requestId, data: data satisfies FilesChanged }
 }
 
 /** The deepest level at which at most 100 directories cover all. */

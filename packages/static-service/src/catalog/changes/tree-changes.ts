@@ -30,12 +30,9 @@ export type TreeSource =
   /** A directory, possibly the same: its current state, or the state after a change. */
   | { from: string; change?: number | undefined }
 
-export interface TreeChange extends TreeState {
+export interface TreeChange extends TreeState, Pick<ChangeEntry, 'added' | 'replaced' | 'removed'> {
   /** Null: nothing was changed. */
   change: ChangeEntry | null
-  added: number
-  replaced: number
-  removed: number
   unchanged: number
   /** The files that were stored. */
   rows: FileRow[]

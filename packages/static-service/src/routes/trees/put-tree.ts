@@ -45,9 +45,7 @@ const TreeResult = z
     change: Change.nullable().describe('null: nothing was changed'),
     prefix: z.string().meta({ examples: ['site/'] }),
     files: z.int().describe('in the tree'),
-    added: z.int(),
-    replaced: z.int(),
-    removed: z.int(),
+    ...Change.pick({ added: true, replaced: true, removed: true }).shape,
     unchanged: z.int(),
     bytes_received: z.int().describe('of the body'),
   })

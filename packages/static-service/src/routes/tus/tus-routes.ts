@@ -106,10 +106,9 @@ function addRoutes(app: App, dependencies: Dependencies) {
     'tus-extension': 'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
     'tus-checksum-algorithm': 'sha1,sha256',
   }
-  const hidden = { hide: true }
   const sendAbilities = (_request: FastifyRequest, reply: FastifyReply) => reply.code(204).headers(abilities).send()
-  app.options('/api/uploads', { config: { optionalSlash: true }, schema: hidden }, sendAbilities)
-  app.options('/api/uploads/:id', { schema: hidden }, sendAbilities)
+  app.options('/api/uploads', { config: { optionalSlash: true }, schema: { hide: true } }, sendAbilities)
+  app.options('/api/uploads/:id', { schema: { hide: true } }, sendAbilities)
   app.post('/api/uploads', createUpload, (request, reply) =>
     create({ ...dependencies, request, reply }, request.query.folder),
   )
