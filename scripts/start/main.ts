@@ -92,11 +92,11 @@ async function canLogIn(programs: Program[], { username, password }: Admin) {
 
 /** An error if the program exits first; its own message is on standard error already. */
 async function untilHealthy({ name, port }: Program, child: ChildProcess) {
-  const deadline = Date.now() + 30_000
+  const deadline = Date.now() + 300_000
   while (child.exitCode === null && child.signalCode === null) {
     const response = await fetch(`http://127.0.0.1:${port}/health`).catch(() => undefined)
     if (response?.ok) return undefined
-    if (Date.now() > deadline) return new StartError(`${name} is not healthy after 30 seconds.`)
+    if (Date.now() > deadline) return new StartError(`${name} is not healthy after five minutes.`)
     await sleep(50)
   }
   return new StartError(`${name} exited.`)

@@ -7,7 +7,8 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startSharedStores } from '../../packages/static-service/test/support/shared-stores.ts'
 import { describeStart } from '../../scripts/start/banner.ts'
-import { type Everything, readUntil, root, startEverything } from '../support/everything.ts'
+import { readSettings } from '../../scripts/start/settings.ts'
+import { type Everything, patient, readUntil, root, startEverything } from '../support/everything.ts'
 import { reservePorts } from '../support/ports.ts'
 
 // At the rates that a newcomer meets.
@@ -48,7 +49,7 @@ test('npm start runs everything, and the commands that it prints work as pasted'
   expect(statSync(join(dataDir, 'admin-password')).mode & 0o777).toBe(0o600)
 })
 
-test('npm start prints a password only while it is true, and none that it was given', async () => {
+test('npm start prints a password only while it is true, none that it was given, and tells the console of other services', async () => {
   const elsewhere = mkdtempSync(join(tmpdir(), 'users-'))
   onTestFinished(() => rmSync(elsewhere, { recursive: true }))
   const users = { USERS_FILE: join(elsewhere, 'team.json') }
@@ -56,11 +57,18 @@ test('npm start prints a password only while it is true, and none that it was gi
     ...users,
     ADMIN_USERNAME: 'root',
     ADMIN_PASSWORD: 'given to npm start',
+    DOMAIN_SERVICE_URL: 'https://domains.example.com',
+    STATIC_SERVICE_URL: 'https://files.example.com',
+    NODE_OPTIONS: patient.NODE_OPTIONS,
   })
   const { text, child, dataDir } = everything
   expect(existsSync(users.USERS_FILE)).toBe(true)
   expect(text).toContain('Log in as root with ADMIN_PASSWORD\n')
   expect(text).not.toContain('given to npm start')
+  expect(await (await fetch(`${everything.console}/config.json`)).json()).toMatchObject({
+    domain_service_url: 'https://domains.example.com',
+    static_service_url: 'https://files.example.com',
+  })
 
   child.kill('SIGTERM')
   const [code] = await once(child, 'close')
@@ -120,27 +128,18 @@ describe('a start that cannot succeed says so in one sentence, without the banne
   })
 })
 
-test('npm start gives the console the addresses of services that its environment names', async () => {
-  const addresses = {
-    DOMAIN_SERVICE_URL: 'https://domains.example.com',
-    STATIC_SERVICE_URL: 'https://files.example.com',
-  }
-  await using everything = await startEverything([], addresses)
+test.each(['REGISTRAR_URL', 'REGISTRAR_URL_FILE'])('in production with %s there is no sandbox', (name) => {
+  const settings = readSettings(root, { NODE_ENV: 'production', [name]: 'any' })
 
-  const response = await fetch(`${everything.console}/config.json`)
-
-  expect(await response.json()).toMatchObject({
-    domain_service_url: addresses.DOMAIN_SERVICE_URL,
-    static_service_url: addresses.STATIC_SERVICE_URL,
-  })
+  expect(settings).toMatchObject({ isProduction: true, usesSandbox: false })
 })
 
-test.each(['REGISTRAR_URL', 'REGISTRAR_URL_FILE'])('a start in production with %s makes up no admin', async (name) => {
+test('a start in production makes up no admin', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'start-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const dataDir = join(directory, 'data')
-  const [url, file] = ['http://127.0.0.1:9/xml.response', join(directory, 'url')]
-  writeFileSync(file, url)
+  const file = join(directory, 'url')
+  writeFileSync(file, 'http://127.0.0.1:9/xml.response')
   const portBase = (await reservePorts(4)) + 1
 
   const { status, stdout, stderr } = start({
@@ -148,7 +147,7 @@ test.each(['REGISTRAR_URL', 'REGISTRAR_URL_FILE'])('a start in production with %
     PORT_BASE: String(portBase),
     NODE_ENV: 'production',
     JWT_SECRET: 's'.repeat(32),
-    [name]: name === 'REGISTRAR_URL' ? url : file,
+    REGISTRAR_URL_FILE: file,
     REGISTRAR_API_USER: 'any',
     REGISTRAR_API_KEY: 'any',
     REGISTRAR_CLIENT_IP: '127.0.0.1',
@@ -201,8 +200,8 @@ const start = (env: Record<string, string>) =>
   spawnSync(process.execPath, ['scripts/start/main.ts'], {
     cwd: root,
     encoding: 'utf8',
-    timeout: 120_000, // Of one that succeeds.
-    env: { PATH: process.env.PATH, ...env },
+    timeout: 600_000, // Of one that succeeds.
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
   })
 
 test('a backup of everything is restored with users, secrets and the state of the sandbox', async () => {
