@@ -12,13 +12,14 @@ const idleTurns = 100
 const samples = 5
 
 /**
- * Awaits a result while a fake clock runs: a second of it whenever the service makes no call and has nothing to do. For
- * waits that only time ends, such as a pause before a zone is read again.
+ * Awaits a result while a fake clock runs: a second of it, or `stepMs`, whenever the service makes no call and has nothing to
+ * do. For waits that only time ends, such as a pause before a zone is read again.
  */
 export async function driveClock<Result>(
   clock: FakeClock,
   { sandbox }: { sandbox: { calls: readonly { outcome: string }[] } },
   result: Promise<Result>,
+  stepMs = 1_000,
 ): Promise<Result> {
   let isSettled = false
   const settle = () => {
@@ -30,7 +31,7 @@ export async function driveClock<Result>(
     const isIdle = (await isQuiet(clock)) && sandbox.calls.length === seen
     const isBusy = sandbox.calls.some(({ outcome }) => outcome === 'under way')
     seen = sandbox.calls.length
-    if (isIdle && !isBusy && !isSettled) await clock.advance(1_000)
+    if (isIdle && !isBusy && !isSettled) await clock.advance(stepMs)
   }
   return result
 }

@@ -124,8 +124,8 @@ test('a queued change that is newer than a write under way is carried out after 
   service.sandbox.clearFaults()
 
   expect((await first).status).toBe(201)
-  await clock.advance(500)
-  await expect.poll(() => changeAt(service, second)).toEqual(['confirmed', undefined])
+  const done = expect.poll(() => changeAt(service, second)).toEqual(['confirmed', undefined])
+  await driveClock(clock, service, Promise.resolve(done))
   expect(service.live()).toContain('home A 192.0.2.12 300 10')
 })
 

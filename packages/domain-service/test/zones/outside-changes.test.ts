@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseRecordPatterns } from '../../src/zones/zone-watch.ts'
+import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { type Service, start, www } from '../support/start.ts'
 
@@ -67,8 +68,7 @@ test('it is reverted like any other change, and the revert is no change made out
   const [entry] = await outside()
 
   const reverting = service.call('POST', `${path}/history/${entry?.id}/revert`)
-  await clock.advance(1_000)
-  const reverted = await reverting
+  const reverted = await driveClock(clock, service, reverting)
   await read(2)
 
   expect(reverted.status).toBe(200)

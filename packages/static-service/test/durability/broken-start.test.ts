@@ -19,7 +19,7 @@ const startOnly = (dataDir: string) =>
   spawnSync(process.execPath, [join(import.meta.dirname, '../../dist/main.js')], {
     env: { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent', DATA_DIR: dataDir },
     encoding: 'utf8',
-    timeout: 120_000,
+    timeout: 600_000,
   })
 
 /** A database that another process holds. */
