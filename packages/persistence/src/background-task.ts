@@ -10,6 +10,12 @@ interface Options {
   clock?: Clock
 }
 
+/** The results, after all tasks have settled. @throws the first error. */
+export async function allEnded<T>(tasks: Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(tasks)
+  return Promise.all(tasks)
+}
+
 /** Work in the background: one run at a time, and regularly until it is closed. */
 export class BackgroundTask {
   readonly #options: Options

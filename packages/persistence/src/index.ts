@@ -1,15 +1,8 @@
 // Durable storage: atomic files, the lock of a data directory, migrations, PostgreSQL, backup and restore.
 
-export { BackgroundTask } from './background-task.ts'
+export { allEnded, BackgroundTask } from './background-task.ts'
 export type { ArchivedAccounts, ArchivedService, ArchivedStores, DatabaseStores } from './backup/archived-service.ts'
-export {
-  allEnded,
-  type BackupBlobs,
-  insertRows,
-  type Row,
-  type SqlTable,
-  writeRows,
-} from './backup/archived-service.ts'
+export { type BackupBlobs, insertRows, type Row, type SqlTable, writeRows } from './backup/archived-service.ts'
 export { readBackupTimes, runDataCommand } from './backup-commands.ts'
 export * from './clock.ts'
 export { announceBackup, BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'

@@ -165,12 +165,6 @@ export interface BackupBlobs {
   onBlob: (blob: { size: number }) => void
 }
 
-/** The results, after all tasks have settled. @throws the first error. */
-export async function allEnded<T>(tasks: Promise<T>[]): Promise<T[]> {
-  await Promise.allSettled(tasks)
-  return Promise.all(tasks)
-}
-
 /** A table of both databases, with the same columns in each. */
 export interface SqlTable {
   name: string

@@ -1,9 +1,10 @@
 import { buffer } from 'node:stream/consumers'
 import { setImmediate as nextIteration } from 'node:timers/promises'
+import { allEnded } from '../background-task.ts'
 import { DataDirError, unreadable } from '../errors.ts'
 import type { Progress } from '../maintenance-command.ts'
 import { BlobFault, type BlobRef, findFault, type OpenBlob, verifiedPieces } from '../open-blob.ts'
-import { allEnded, type BackupSource, type Damage, type Row } from './archived-service.ts'
+import type { BackupSource, Damage, Row } from './archived-service.ts'
 import { maxSmallBytes, type Repository, type SmallBlob } from './repository.ts'
 import { Snapshot } from './snapshot.ts'
 
