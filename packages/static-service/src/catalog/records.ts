@@ -46,11 +46,12 @@ export function recordsOf(columns: Columns) {
 
 /** Inserts rows with these columns. `onConflict`: text after the values. */
 export function insertInto(table: string, columns: Columns, onConflict = '') {
-  const [names, records, otherwise] = [columnNames(columns), recordsOf(columns), text(onConflict)]
+  const [into, names, otherwise] = [name(table), columnNames(columns), text(onConflict)]
+  const records = recordsOf(columns)
   return async (transaction: Writer, rows: readonly object[]): Promise<void> => {
     for (const some of pieces(rows))
       await transaction.run(
-        sql`insert into ${name(table)} (${names}) select ${names} from ${records(some)} where true ${otherwise}`,
+        sql`insert into ${into} (${names}) select ${names} from ${records(some)} where true ${otherwise}`,
       )
   }
 }

@@ -137,7 +137,8 @@ async function writeFiles(transaction: SqlTransaction, files: RowChange<tables.S
     if (!after) continue
     const { id, path, category } = after
     const folded = fold(path)
-    const isPlain = dialect === 'sqlite' && folded === upperAscii(path)
+    // As SQLite's `upper` writes it: see `foldedPath`.
+    const isPlain = dialect === 'sqlite' && folded === path.replace(/[a-z]+/g, (letters) => letters.toUpperCase())
     const place = { directory: parentOf(path), name: nameOf(path), folded: isPlain ? '' : folded }
     stored.push({ ...after, ...place })
     if (!isSame || category !== before?.category) unindexed.push({ id, folded, category })
@@ -158,9 +159,6 @@ const storeFiles = insertInto(
   { ...tables.storedColumns, directory: 'text', name: 'text', folded: 'text' },
   orSet('id', { ...replacedColumns, changeId: 'bigint' }),
 )
-
-// See `foldedPath`.
-const upperAscii = (path: string) => path.replace(/[a-z]+/g, (letters) => letters.toUpperCase())
 
 /** Writes rows by the first of these columns. Columns that are `made` with a row never change. */
 function rowsIn<Row extends object>(

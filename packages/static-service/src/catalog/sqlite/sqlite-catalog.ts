@@ -64,7 +64,10 @@ class SqliteCatalog extends Catalog {
       lastDeployed: here.lastDeployed,
       usage: (directory) => (directory === '' ? here.usage('') : reader.ask('usage', directory)),
       // Called at each start: a small store should not start a thread for it.
-      contents: (prefix) => (this.#isSmall ? here.contents(prefix) : reader.ask('contents', prefix)),
+      contents: (prefix) => {
+        const isSmall = (this.#totals.get()?.totalFiles ?? 0) <= 1000
+        return isSmall ? here.contents(prefix) : reader.ask('contents', prefix)
+      },
     }
   }
 
@@ -95,10 +98,6 @@ class SqliteCatalog extends Catalog {
     await this.#database.close()
     // Last: only a writer can checkpoint the log into the database.
     await this.#writer.close()
-  }
-
-  get #isSmall(): boolean {
-    return (this.#totals.get()?.totalFiles ?? 0) <= 1000
   }
 }
 

@@ -139,16 +139,14 @@ export interface FileDependencies {
   onStored: (row: FileRow) => void
 }
 
-// The file is already stored, so a failed refresh is no error: uses the last known rules.
-function ignoreUnavailable(error: unknown) {
-  if (!(error instanceof DatabaseUnavailableError)) throw error
-}
-
 /** Their URLs are absolute with a base. */
 export const fileDescriber =
   (rules: AccessRules, base?: string) =>
   async (rows: FileRow[]): Promise<z.infer<typeof FileRecord>[]> => {
-    await rules.refresh().catch(ignoreUnavailable)
+    // The file is already stored, so a failed refresh is no error: uses the last known rules.
+    await rules.refresh().catch((error) => {
+      if (!(error instanceof DatabaseUnavailableError)) throw error
+    })
     return rows.map((row) => ({
       path: row.path,
       name: nameOf(row.path),
