@@ -67,7 +67,7 @@ class ZoneFileParser {
     if (first !== marker) return
     const record = kind === 'record' ? readRecord(comment) : undefined
     if (record) this.#add(record, line)
-    else if (kind === 'email-type' && word) this.file.emailType = word
+    else if (kind === 'email-type' && word) this.file.emailType = word.toUpperCase()
     else this.#fault(line, `must be such as: ; ${marker} email-type MX, or record www 60 URL "https://example.net/"`)
   }
 

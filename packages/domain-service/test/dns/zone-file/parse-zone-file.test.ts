@@ -111,7 +111,7 @@ sub IN NS ns1.example.net.`)
 
 test('records that DNS does not have come from annotations', () => {
   const file = parse(`; a comment; with a semicolon
-; domain-service email-type FWD
+; domain-service email-type fwd
 ;domain-service record @ 1800 URL301 "https://example.net/?a=b;c"\r
 ; domain-service record "odd \\" name" 60 MX "mx" 70000
 ; domain-serviced record a`)
