@@ -38,12 +38,10 @@ export async function runMaintenance<Options>(
   }
   const progress = new Progress(stderr)
   try {
-    const { summary, status = 0 } = await work(options, progress)
-    progress.end()
+    const { summary, status = 0 } = await work(options, progress).finally(() => progress.end())
     stdout.write(`${summary}\n`)
     return status
   } catch (error) {
-    progress.end()
     const reason = explainDatabaseFailure(error)
     const sentence = explain(error) ?? (reason instanceof DataDirError ? reason.message : undefined)
     if (sentence === undefined) throw error

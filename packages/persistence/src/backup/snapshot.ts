@@ -54,8 +54,7 @@ export class Snapshot {
     try {
       return new Snapshot(folder, Manifest.parse(JSON.parse(text)))
     } catch (cause) {
-      const reason = 'it is damaged, or of a newer version of this program'
-      throw new DataDirError(`${file} cannot be read: ${reason}.`, { cause })
+      throw new DataDirError(`${file} cannot be read: it is damaged, or of a newer version of this program.`, { cause })
     }
   }
 
@@ -129,8 +128,7 @@ export class Snapshot {
   /** Records a full verification, for `readBackupTimes`: not of a backup without some contents, nor on a read-only disk. */
   async setVerified(): Promise<void> {
     if (this.manifest.damaged.length > 0) return
-    const file = join(this.folder, verifiedName)
-    await writeFile(file, `${new Date().toISOString()}\n`).catch((error) => {
+    await writeFile(join(this.folder, verifiedName), `${new Date().toISOString()}\n`).catch((error) => {
       if (!['EROFS', 'EACCES'].includes(error.code)) throw error
     })
   }

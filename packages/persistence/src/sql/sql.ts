@@ -66,10 +66,7 @@ export const lockOf = (table: string): Statement =>
     postgres: sql`pg_advisory_xact_lock('${name(table)}'::regclass::oid::bigint)`,
     sqlite: sql`1`,
   })} as locked`
-export const forUpdateSkipLocked: Statement = dialect({
-  postgres: sql`for update skip locked`,
-  sqlite: nothing,
-})
+export const forUpdateSkipLocked: Statement = dialect({ postgres: sql`for update skip locked`, sqlite: nothing })
 
 // Column types and table options of migrations.
 export const identity: Statement = dialect({

@@ -36,8 +36,8 @@ export class SqliteSql implements Sql {
   #reader: Connection | undefined
   #isClosed = false
   #lastWrite: Promise<unknown> = Promise.resolve()
-  /** Time and outcome of the last write. */
-  #known = { at: performance.now(), isAvailable: true }
+  /** Time and outcome of the last write, and the rows written before it failed. */
+  #known = { at: performance.now(), isAvailable: true, rows: 0 }
   #synchronous: Synchronous = 'FULL'
   #unsyncedCommits = 0
   readonly #log: WriteAheadLog
@@ -77,15 +77,16 @@ export class SqliteSql implements Sql {
   }
 
   /**
-   * Whether the last write succeeded and the database is intact. After five seconds without a write, a call starts one
-   * in the background; later calls see its outcome.
+   * Whether the last write succeeded and the database is intact: a transaction that writes no row succeeds on a full disk,
+   * too. After five seconds without a write, a call starts one in the background; later calls see its outcome.
    */
   get isAvailable(): boolean {
     if (performance.now() - this.#known.at >= probeMs) {
       this.#known.at = performance.now()
       // A changing value: SQLite skips a write of the present one.
       const version = Math.floor(performance.now()) % 2 ** 31
-      this.transaction(async () => this.database.pragma(`user_version = ${version}`)).catch(() => undefined)
+      const probe = this.transaction(async () => this.database.pragma(`user_version = ${version}`))
+      probe.then(() => Object.assign(this.#known, { isAvailable: true })).catch(() => undefined)
     }
     return this.#known.isAvailable && this.isIntact
   }
@@ -120,7 +121,8 @@ export class SqliteSql implements Sql {
           if (replaced) throw replaced
           return done
         }, deadline)
-        this.#known = { at: performance.now(), isAvailable: true }
+        const rows = this.#known.isAvailable ? 0 : this.#countRows()
+        if (rows >= this.#known.rows) this.#known = { at: performance.now(), isAvailable: true, rows: 0 }
         return value
       } catch (error) {
         if (this.#unsyncedCommits > 0 && isFailedFlush(error)) this.#log.failure ??= error
@@ -216,8 +218,13 @@ export class SqliteSql implements Sql {
 
   #noteFailure(error: unknown): unknown {
     if (error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError)
-      this.#known = { at: performance.now(), isAvailable: false }
+      this.#known = { at: performance.now(), isAvailable: false, rows: this.#countRows() + 1 }
     return error
+  }
+
+  /** The rows that the writer has written since the start. */
+  #countRows() {
+    return (this.#writer.prepare('select total_changes() as rows').get() as { rows: number }).rows
   }
 }
 

@@ -99,6 +99,20 @@ it('is unavailable after a failed write, and available again after the next one'
   expect([during, db.isAvailable]).toEqual([false, true])
 })
 
+it('is not available again after a transaction that writes nothing, but after its own attempt', async () => {
+  const { db } = await open()
+  const pages = Number(db.database.pragma('page_count', { simple: true }))
+  db.database.pragma(`max_page_count = ${pages}`)
+  await expect(db.run(sql`insert into ${items} values (${Buffer.alloc(1_000_000)})`)).rejects.toThrow('full')
+
+  expect(await db.run(sql`delete from ${items} where 0 = 1`)).toBe(0)
+  const during = db.isAvailable
+  db.database.pragma('max_page_count = 1000000')
+
+  expect(during).toBe(false)
+  await expect.poll(() => db.isAvailable).toBe(true)
+})
+
 it('the log of a large transaction is cut after it was carried over', async () => {
   const { db, file } = await open()
   await db.run(sql`insert into ${items} values (${Buffer.alloc(40_000_000, 1)})`)
