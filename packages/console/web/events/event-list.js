@@ -96,8 +96,9 @@ function eventItem({ type, at, by, data: anyData }) {
 function summaryOf(type, data) {
   if (type === 'files.changed') {
     const paths = data.paths ?? []
-    const more = (data.added + data.replaced + data.removed || paths.length) - 1 // No counts: some are hidden.
-    return html`${data.action} <code>${data.prefix ?? paths[0] ?? ''}</code>${more > 0 ? ` and ${formatCount(more, 'more file')}` : nothing}`
+    const count = data.added + data.replaced + data.removed || paths.length // No counts: some are hidden.
+    const more = data.prefix ? `, ${formatCount(count, 'file')}` : ` and ${formatCount(count - 1, 'more file')}`
+    return html`${data.action} <code>${data.prefix ?? paths[0] ?? ''}</code>${count > 1 ? more : nothing}`
   }
   if (type === 'version.created') return html`version <code>${data.version}</code>`
   if (type === 'link.used_up') return html`<code>${data.path}</code>`

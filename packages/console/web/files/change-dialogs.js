@@ -48,7 +48,7 @@ export async function moveDialog(entries) {
   })
   if (published.length > 0)
     toast(html`Moved. Files that were private are public now, as ${published[0]} is. ${await undoOf('move')}`, 'warn')
-  else if (moved.length > 0) toast('Moved')
+  else if (isDone) toast(moved.length > 0 ? 'Moved' : 'Nothing was moved')
   return isDone ? moved : undefined
 }
 

@@ -2,7 +2,7 @@ import { get, mayEdit, send } from '../api/client.js'
 import { html, nothing, Resource } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { select } from '../ui/form.js'
-import { formatCounts } from '../ui/format.js'
+import { formatCounts, formatNumber } from '../ui/format.js'
 import { empty, page, show } from '../ui/states.js'
 import { age, filterChips, list, pager } from '../ui/table.js'
 import { announceFilesChanged, FilesView, hrefToPath, prefixChoice, prefixOf } from './content.js'
@@ -62,7 +62,7 @@ const columnsOf = (view) => ({
     return html`
       <span class="paths" title=${paths.join('\n')}>
         ${prefix ? html`<code>${prefix}</code>` : first ? html`<a data-row href=${hrefToPath(first)}>${first}</a>` : nothing}
-        ${!prefix && rest > 0 ? html`and ${rest} more` : nothing}
+        ${!prefix && rest > 0 ? html`and ${formatNumber(rest)} more` : nothing}
       </span>`
   },
   By: ({ by, token }) => html`<a href=${view.hrefWith({ by })} title="Only changes of ${by}">${by}</a> ${token}`,

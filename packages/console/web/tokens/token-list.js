@@ -1,11 +1,12 @@
 import { get, isAdmin, mayEdit, send, session } from '../api/client.js'
 import { urlOf } from '../api/transport.js'
 import { html, nothing } from '../core/view.js'
+import { copy, secretOnce } from '../ui/copy.js'
 import { confirmDialog, removalDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
 import { formatAge, formatCount, formatDate } from '../ui/format.js'
 import { rightsChips, ServiceLists } from '../ui/service-lists.js'
-import { copy, empty, icon, page, secretOnce } from '../ui/states.js'
+import { empty, icon, page } from '../ui/states.js'
 import { list } from '../ui/table.js'
 import { purposes, toTokenInput } from './purposes.js'
 

@@ -122,7 +122,7 @@ export async function confirmDialog(options) {
       return html`
         <form class="dialog-form" @submit=${submit}>
           <div class="dialog-body" aria-live=${options.prepare ? 'polite' : 'off'}>
-            ${typeof body === 'function' ? body(update, attempt) : body} ${errorNotice(attempt.error, way && [way[0], goOn])}
+            ${typeof body === 'function' ? body(update, attempt) : body} ${errorNotice(nameField(attempt.error), way && [way[0], goOn])}
           </div>
           <footer class="dialog-footer">
             <button class="button" type="button" ?autofocus=${danger} ?disabled=${isLocked()} @click=${() => close()}>Cancel</button>
@@ -136,4 +136,14 @@ export async function confirmDialog(options) {
   })
   if (isDone && options.said) toast(options.said)
   return isDone
+}
+
+/** A refused field in words: "/expires_in: must be" → "Expires in must be". @param {unknown} error */
+function nameField(error) {
+  if (!(error instanceof Error)) return error
+  error.message = error.message.replace(
+    /^\/([a-z])([a-z_]*): /,
+    (_, first, rest) => `${first.toUpperCase()}${rest.replaceAll('_', ' ')} `,
+  )
+  return error
 }

@@ -174,33 +174,3 @@ export async function attempt(task) {
   clearTimeout(timer)
   end()
 }
-
-/** Copies a text and says so. @param {string} text @param {string} what */
-export async function copy(text, what) {
-  try {
-    await navigator.clipboard.writeText(text)
-    toast(`${what} copied`)
-  } catch {
-    toast(`This browser does not allow copying here: select the text instead.`, 'bad')
-  }
-}
-
-/** Offers bytes as a file to save. @param {string} name @param {Blob} content */
-export function saveBlob(name, content) {
-  const url = URL.createObjectURL(content)
-  Object.assign(document.createElement('a'), { href: url, download: name }).click()
-  URL.revokeObjectURL(url)
-}
-
-/**
- * What is shown this once, with a button that copies it.
- * @param {unknown} words
- * @param {string} secret
- * @param {string} what it is
- */
-export const secretOnce = (words, secret, what) => html`
-  ${notice(html`<p>${words}</p>`, 'good')}
-  <div class="token-value">
-    <code data-secret>${secret}</code>
-    <button class="button primary" @click=${() => copy(secret, what)}>${icon('copy')} Copy</button>
-  </div>`

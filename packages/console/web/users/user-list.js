@@ -1,10 +1,11 @@
 import { get, managesUsers, send, session } from '../api/client.js'
 import { html, nothing } from '../core/view.js'
+import { secretOnce } from '../ui/copy.js'
 import { confirmDialog, removalDialog } from '../ui/dialog.js'
 import { formField } from '../ui/form.js'
 import { formatAge, formatDate, splitFolders, splitList } from '../ui/format.js'
 import { rightsChips, ServiceLists } from '../ui/service-lists.js'
-import { page, secretOnce } from '../ui/states.js'
+import { page } from '../ui/states.js'
 import { list } from '../ui/table.js'
 
 /**

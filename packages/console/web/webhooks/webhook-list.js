@@ -1,10 +1,11 @@
 import { get, isAdmin, send } from '../api/client.js'
 import { html, nothing, Resource, View } from '../core/view.js'
+import { secretOnce } from '../ui/copy.js'
 import { confirmDialog, openDialog, removalDialog } from '../ui/dialog.js'
 import { checkbox, formField } from '../ui/form.js'
 import { formatCount, formatDate, formatTime, splitFolders, splitList } from '../ui/format.js'
 import { ServiceLists } from '../ui/service-lists.js'
-import { attempt, empty, page, secretOnce, show, toast } from '../ui/states.js'
+import { attempt, empty, page, show, toast } from '../ui/states.js'
 import { age, list } from '../ui/table.js'
 
 /**

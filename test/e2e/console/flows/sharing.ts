@@ -64,6 +64,11 @@ export const sharingFlows: Flows = {
     await tester.button(/^Share$/).click()
     await tester.text('No links yet').waitFor()
     assert.equal(await page.getByLabel('Private folder').count(), 0)
+    tester.expectFailure(/status of 400/)
+    await page.getByLabel('Downloads').fill('two')
+    await tester.button('Make a link').click()
+    await tester.text('Downloads must be a number.').waitFor()
+    await page.getByLabel('Downloads').fill('')
     await tester.button('Make a link').click()
     const link = (await page.locator('[data-secret]').textContent()) ?? ''
     assert.equal((await fetch(`${link.replace(/\/$/, '')}/one.txt`)).status, 200)

@@ -2,8 +2,9 @@ import { get, mayEdit, send } from '../../api/client.js'
 import { explain } from '../../api/transport.js'
 import { navigate } from '../../core/router.js'
 import { focusOn, html, nothing, Resource } from '../../core/view.js'
+import { copy, saveBlob } from '../../ui/copy.js'
 import { formatBytes, formatNumber, formatTime } from '../../ui/format.js'
-import { attempt, copy, icon, iconButton, notice, saveBlob, show, toast } from '../../ui/states.js'
+import { attempt, icon, iconButton, notice, show, toast } from '../../ui/states.js'
 import { age } from '../../ui/table.js'
 import { deleteDialog, moveDialog } from '../change-dialogs.js'
 import { announceFilesChanged, contentUrl, currentPath, FilesView, getContent, hrefToPath } from '../content.js'
@@ -55,9 +56,9 @@ class FileDetails extends FilesView {
           ${iconButton('chevron', 'Next file', () => this.step(1))}
           ${iconButton('close', 'Close the file', this.#close)}
         </header>
-        ${this.#states.value && isMissing(this.#file) ? notice('There is no file here any more. Its earlier states are below.', 'warn') : show(this.#file, (file) => this.#details(file), 5)}
+        ${this.#states.value && explain(this.#file.error).status === 404 ? notice('There is no file here any more. Its earlier states are below.', 'warn') : show(this.#file, (file) => this.#details(file), 5)}
         ${
-          isMissing(this.#file) && isMissing(this.#states)
+          this.#file.error && this.#states.error && !this.#states.value
             ? nothing
             : html`<h3>History</h3>
               ${show(this.#states, ({ history }) => html`<ol class="plain-list">${history.map(this.#state)}</ol>`, 3)}`
@@ -145,9 +146,6 @@ customElements.define('file-details', FileDetails)
 
 /** @param {string} path @param {Promise<Blob>} content */
 const save = (path, content) => attempt(async () => saveBlob(nameOf(path), await content))
-
-/** @param {Resource<unknown>} resource */
-const isMissing = ({ error }) => explain(error).status === 404
 
 /** Not over what somebody else stored meanwhile. @param {string} path @param {number} change @param {Api.FileRecord} [seen] */
 const restore = (path, change, seen) =>

@@ -1,5 +1,5 @@
 import { get } from '../../api/client.js'
-import { byName } from '../../ui/format.js'
+import { byName, formatNumber } from '../../ui/format.js'
 
 const pageSize = 200
 const maxChosen = 5000
@@ -55,7 +55,8 @@ export class FileSource {
 
   /** All files of the list, for a change of all of them. */
   async all() {
-    if (this.total > maxChosen) throw new Error(`More than ${maxChosen} files: move or delete their folder instead.`)
+    if (this.total > maxChosen)
+      throw new Error(`More than ${formatNumber(maxChosen)} files: move or delete their folder instead.`)
     const pages = Array.from({ length: Math.ceil(this.total / pageSize) }, (_, page) => page)
     await this.#load(pages.filter((page) => !this.#pages.get(page)))
     return pages.flatMap((page) => this.#pages.get(page) ?? [])

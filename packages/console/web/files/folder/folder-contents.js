@@ -63,7 +63,7 @@ export class FolderContents extends FilesView {
     this.#tiles = tilesAtOnce
   }
 
-  // The rest is tried again with it.
+  /** The rest is tried again with it. @returns {unknown} */
   reload() {
     return this.#source.reload()
   }

@@ -1,10 +1,11 @@
 import { get, isAdmin, send } from '../../api/client.js'
 import { urlOf } from '../../api/transport.js'
 import { html, nothing } from '../../core/view.js'
+import { secretOnce } from '../../ui/copy.js'
 import { confirmDialog } from '../../ui/dialog.js'
 import { checkbox, formField } from '../../ui/form.js'
 import { formatCount, formatTime } from '../../ui/format.js'
-import { secretOnce, toast } from '../../ui/states.js'
+import { toast } from '../../ui/states.js'
 
 /** @import { Attempt } from '../../core/view.js' */
 
