@@ -81,8 +81,9 @@ const routes = operations({
       path: z
         .string()
         .refine((text) => !text.includes('\0'), 'must not contain U+0000')
+        .transform((text) => text.replace(/^\//, '').normalize('NFC'))
         .optional()
-        .describe('only links to this file or folder'),
+        .meta({ type: 'string', description: 'only links to this file or folder' }),
     }),
     ...answers(200, 'The links that have not expired', listSchema('LinkList', 'links', LinkRecord)),
   },

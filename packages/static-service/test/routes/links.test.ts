@@ -256,6 +256,21 @@ test('the links of a removed user open no more, and are listed no more', async (
   ])
 })
 
+test.each(['open/é.txt', '/open/é.txt', 'open/e\u0301.txt'])(
+  'links are listed by a path as it is written: %s',
+  async (path) => {
+    await service.put('open/é.txt', 'x')
+    const { body: link } = await service.call('POST', '/api/links', { json: { path } })
+
+    const { body } = await service.call('GET', `/api/links?path=${encodeURIComponent(path)}`)
+
+    expect([link.path, body.links]).toEqual([
+      'open/é.txt',
+      expect.arrayContaining([expect.objectContaining({ id: link.id })]),
+    ])
+  },
+)
+
 test('links die while their maker is limited to elsewhere', async () => {
   const limit = (folders: string[]) => service.call('PATCH', '/api/users/lena', { json: { folders } })
   const password = 'words of a sharing editor'

@@ -389,7 +389,8 @@ describe('PUT /api/trees/{prefix}', () => {
 
       const inParis = new Date(Date.parse(String(change?.at)) + 7_200_000)
       const withOffset = inParis.toISOString().replace('Z', '%2B02:00')
-      for (const at of [change?.id, 'past-1', change?.at, withOffset]) {
+      const lower = String(change?.at).toLowerCase()
+      for (const at of [change?.id, 'past-1', change?.at, withOffset, lower]) {
         const past = await get(`past/?at=${at}`)
         expect(await untar(past.bytes)).toEqual({ a: '1', b: '1', 'c/d': '1' })
         expect(past.headers.etag).toBe(one.headers.etag)
@@ -410,10 +411,13 @@ describe('PUT /api/trees/{prefix}', () => {
       ['no-version', 'version_not_found', 404],
       ['2001-01-01T00:00:00Z', 'directory_not_found', 404],
       ['a%20b', 'validation_failed', 400],
+      ['2026-02-30T00:00:00Z', 'validation_failed', 400],
+      ['2026-11-30T24:00:00Z', 'validation_failed', 400],
+      ['2026-11-30T09:30Z', 'validation_failed', 400],
     ])('%s is refused', async (at, code, status) => {
       expect(await get(`past/?at=${at}`)).toMatchObject({ status, body: { code } })
-      if (status === 400) return
-      expect(await put('past/', { from: 'past/', at })).toMatchObject({ body: { code } })
+      const sent = decodeURIComponent(at)
+      expect(await put('past/', { from: 'past/', at: sent })).toMatchObject({ status, body: { code } })
     })
 
     test('a number of more digits than a change has is named as it was sent', async () => {

@@ -145,18 +145,14 @@ export async function changeAt(database: SqlTransaction, moment: string): Promis
     if (!Number.isSafeInteger(Number(moment))) throw changeNotFound(moment)
     return Number(moment)
   }
-  const isInstant = instant.test(moment) && !Number.isNaN(Date.parse(moment))
   const found = await database.get<{ id: number }>(
-    isInstant
-      ? lastAt(new Date(moment).toISOString())
+    moment.includes(':') // No version does.
+      ? lastAt(new Date(moment.toUpperCase()).toISOString())
       : sql`select change_id id from ${name('versions')} where version = ${moment}`,
   )
   if (!found) throw versionNotFound(moment)
   return found.id
 }
-
-// RFC 3339, 5.6.
-const instant = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
 
 // ISO 8601 in UTC, with milliseconds.
 const lastAt = (time: string) =>

@@ -31,9 +31,12 @@ export function readTreePath(request: FastifyRequest): string {
   return requireDirectory(request.caller, decoded && readPath(decoded.slice(0, -1)))
 }
 
+const isMoment = (text: string) =>
+  /^[0-9A-Za-z._+-]{1,64}$/.test(text) || z.iso.datetime({ offset: true }).safeParse(text.toUpperCase()).success
+
 export const At = z
   .string('must be given once')
-  .regex(/^[0-9A-Za-z._+:-]{1,64}$/, 'must be a change id, a version or an RFC 3339 instant')
+  .refine(isMoment, 'must be a change id, a version or an RFC 3339 instant such as 2027-01-15T09:30:00Z')
   .meta({
     description: 'as it was then: a change id (digits alone), a version or an RFC 3339 instant',
     examples: ['4711'],
