@@ -128,7 +128,7 @@ export const ownProposal = () => forbidden('Only its author can cancel this chan
 
 /** `diffs`: what was proposed, and what the change would do now. */
 export function changeOutdated(
-  reason = 'it would add or remove other records now',
+  reason = 'it would change other records, or another email type, now',
   diffs?: { proposed: unknown; changes: unknown },
 ) {
   const detail = `The zone has changed since this was proposed: ${reason}. Look at it again`

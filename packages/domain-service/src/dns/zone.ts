@@ -94,9 +94,6 @@ export const changesOf = ({ added, removed, after }: Delta & { after: Zone }) =>
 export const isEmptyDelta = ({ added, removed, emailType }: Delta) =>
   added.length + removed.length === 0 && emailType === undefined
 
-export const isSameDelta = (one: Delta, other: Delta) =>
-  isSameRows(one.added, other.added) && isSameRows(one.removed, other.removed) && one.emailType === other.emailType
-
 /** Whether a zone has what a delta adds, and nothing of what it removes. */
 export const hasDelta = ({ rows }: Zone, { added, removed }: Pick<Delta, 'added' | 'removed'>) =>
   subtract(added, rows).length === 0 && isDisjoint(removed, rows)

@@ -77,7 +77,7 @@ export interface ChangeRequest {
   force: boolean
   idempotency?: { key: string; fingerprint: string } | undefined
   /** The effect that another person has approved: a change with any other effect is refused. */
-  approved?: Delta | undefined
+  approved?: (Delta & { emailTypeBefore?: string | undefined }) | undefined
 }
 
 /** A warning about a change; with `rrset`, only for callers that may read that RRset. */

@@ -2,12 +2,20 @@ import { HttpError } from '@domains-and-files/http'
 import type { BackgroundTask } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
 import { parseRow, type Row } from '../dns/record.ts'
-import { changesOf, isSameDelta, type Zone } from '../dns/zone.ts'
+import { changesOf, type Zone } from '../dns/zone.ts'
 import { changeOutdated } from '../errors.ts'
 import type { ChangeRequest, ChangeZones } from '../ledger/ledger.ts'
 import { type Cached, ResponseCache } from '../registrar/client.ts'
 import { readCurrent } from './batch/current-zone.ts'
-import { checkRights, evaluateProposal, evaluateWrite, isChange, type WriteResult } from './batch/evaluate-write.ts'
+import {
+  approvalOf,
+  checkRights,
+  evaluateProposal,
+  evaluateWrite,
+  isApproved,
+  isChange,
+  type WriteResult,
+} from './batch/evaluate-write.ts'
 import { WriteQueue } from './write-queue.ts'
 import type { ZoneDependencies } from './zone-dependencies.ts'
 import { checkZones, type RecordPattern } from './zone-watch.ts'
@@ -125,12 +133,11 @@ export class ZoneWriter {
     const request = await ledger.findProposal(id)
     const zones = await ledger.zonesOf(id)
     if (!zones) throw new Error(`proposal ${id} has no zones`)
-    await checkRights({ ...request, approved: zones }, findCaller)
+    const proposed = approvalOf(zones)
+    await checkRights({ ...request, approved: proposed }, findCaller)
     const { effect, reason } = evaluateProposal(request, await this.#readCurrent(domain, by))
-    const { added, removed, emailType } = effect
-    const approved = { added, removed, emailType }
-    const isSame = reason === undefined && isSameDelta(approved, zones)
-    const approval = isSame ? { by, request: { ...request, approved } } : undefined
+    const isSame = reason === undefined && isApproved(effect, proposed)
+    const approval = isSame ? { by, request: { ...request, approved: proposed } } : undefined
     const change = await ledger.updateProposal(id, effect, approval)
     if (!isSame) throw changeOutdated(reason, { proposed: describeEffect(zones), changes: describeEffect(effect) })
     this.queue.startQueued()
@@ -167,4 +174,7 @@ export class ZoneWriter {
   }
 }
 
-const describeEffect = (effect: ChangeZones) => ({ ...changesOf(effect), email_type: effect.emailType })
+const describeEffect = (effect: ChangeZones) => {
+  const { emailTypeBefore, emailType } = approvalOf(effect)
+  return { ...changesOf(effect), email_type_before: emailTypeBefore, email_type: emailType }
+}

@@ -252,6 +252,26 @@ test('other changes of the zone do not matter, but a proposal that would do some
   expect([approved.status, (await read(service, at)).status]).toEqual([202, 'confirmed'])
 })
 
+test('a change of the email type is outdated once the type is another', async () => {
+  await using service = await start({ domains: [{ name: 'example.com', hosts: [www], emailType: 'FWD' }] })
+  const setType = (type: string, options: Call = {}) =>
+    service.call('PATCH', hosts, { body: { email_type: type }, ...options })
+  const proposed = await setType('NONE', { user: 'proposer' })
+  const at = proposed.headers.get('location') ?? ''
+  await setType('OX')
+
+  const outdated = await approve(service, at)
+  const approved = await approve(service, at)
+  await ended(service, at)
+
+  expect([outdated.status, outdated.body.code]).toEqual([409, 'change_outdated'])
+  expect(JSON.parse(outdated.text)).toMatchObject({
+    proposed: { email_type_before: 'FWD', email_type: 'NONE' },
+    changes: { email_type_before: 'OX', email_type: 'NONE' },
+  })
+  expect([approved.status, (await read(service, at)).status]).toEqual([202, 'confirmed'])
+})
+
 test('what another change makes impossible is outdated, and can be rejected with a reason', async () => {
   await using service = await start({ domains })
   const { at } = await propose(service)

@@ -11,7 +11,6 @@ import {
   findRrset,
   isDisjoint,
   isEmptyDelta,
-  isSameDelta,
   isSameRows,
   subtract,
   type Zone,
@@ -29,6 +28,7 @@ import {
 import {
   type ChangeEffect,
   type ChangeRequest,
+  type ChangeZones,
   type EvaluatedWrite,
   effectOf,
   type QueuedChange,
@@ -126,7 +126,7 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
   const { approved, recordLimits } = request
   if (approved) {
     const { effect, reason } = evaluateProposal(request, before)
-    if (reason === undefined && isSameDelta(effect, approved)) return effect
+    if (reason === undefined && isApproved(effect, approved)) return effect
     throw changeOutdated(reason)
   }
   if (recordLimits) demandNamedWithinLimits(recordLimits, before, request.edit)
@@ -144,6 +144,18 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
   if (isEmptyDelta(effect)) return effectOf(before)
   const twins = after === writable ? [] : subtract(writable.rows, rows)
   return { before, after, ...effect, warnings: warningsOf(before, after, twins) }
+}
+
+/** What a person approves: the records, and from which email type to which. */
+export const approvalOf = ({ added, removed, emailType, before }: ChangeZones) => ({
+  ...{ added, removed, emailType },
+  emailTypeBefore: emailType && before.emailType,
+})
+
+export const isApproved = (effect: ChangeEffect, approved: NonNullable<ChangeRequest['approved']>) => {
+  const { added, removed, emailType, emailTypeBefore } = approvalOf(effect)
+  const isSame = emailType === approved.emailType && emailTypeBefore === approved.emailTypeBefore
+  return isSame && isSameRows(added, approved.added) && isSameRows(removed, approved.removed)
 }
 
 /** The effect of a proposal on this zone; `reason`: why it would be refused, so that it has no effect. */
