@@ -36,12 +36,14 @@ process.exit(target === 'all' ? runAll(folder) : runService(target, folder, {}))
 
 function runService(service: string, path: string, env: Record<string, string>): number {
   const script = join(root, `packages/${service}-service/src/maintenance/data-command.ts`)
-  // Under `npm start` both services share one users file outside their data directories.
-  const shared = resolve('data/users.json')
-  const users = !process.env.DATA_DIR && !process.env.USERS_FILE && existsSync(shared) ? { USERS_FILE: shared } : {}
+  // `npm start` gives each service a folder in its DATA_DIR, and both one users file.
+  const dataDir = join(process.env.DATA_DIR || 'data', `${service}-service`)
+  const isOfStart = !process.env.DATA_DIR || (command !== 'restore' && existsSync(dataDir))
+  const shared = resolve(dataDir, '../users.json')
+  const users = isOfStart && !process.env.USERS_FILE && existsSync(shared) ? { USERS_FILE: shared } : {}
   const { status } = spawnSync(process.execPath, [script, command, ...options, path], {
     stdio: 'inherit',
-    env: { ...process.env, ...users, ...env },
+    env: { ...process.env, ...(isOfStart && { DATA_DIR: dataDir }), ...users, ...env },
   })
   return status ?? 1
 }

@@ -10,7 +10,7 @@ export function describeStart(programs: Program[], admin: Admin | undefined): st
   const first = programs.find(({ name }) => name === 'console')
   const listed = first ? [first, ...programs.filter((each) => each !== first)] : programs
   const addresses = listed.map(({ name, port }) => `  ${name.padEnd(18)} ${addressOf(port)}`)
-  const apis = programs.filter(({ name }) => name in exampleFiles)
+  const apis = programs.filter(({ name }) => services.includes(name))
   const docs = apis.map(({ port }) => `${addressOf(port)}/docs`).join(' and ')
   return `
 ${addresses.join('\n')}
@@ -28,15 +28,12 @@ function describeLogin(admin: Admin | undefined): string {
   return `Log in as ${admin.username} with ${password}`
 }
 
-const exampleFiles: Record<string, string> = {
-  'domain-service': 'domain-service.sh',
-  'static-service': 'static-service.sh',
-}
+const services = ['domain-service', 'static-service']
 
 const addressOf = (port: number) => `http://127.0.0.1:${port}`
 
 function readExamples({ name, port }: Program, { username, password, isGiven }: Admin): string {
-  const file = join(import.meta.dirname, 'examples', exampleFiles[name] ?? '')
+  const file = join(import.meta.dirname, 'examples', `${name}.sh`)
   return readFileSync(file, 'utf8')
     .replaceAll('"admin"', `"${username}"`)
     .replaceAll('PASSWORD', isGiven ? 'ADMIN_PASSWORD' : password)

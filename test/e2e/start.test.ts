@@ -227,6 +227,17 @@ test('a backup of everything is restored with users, secrets and the state of th
   }
 })
 
+test('a backup of one service takes the DATA_DIR of npm start, and has its users', () => {
+  const { dataDir } = shared
+  const backup = join(dataDir, 'backup-static')
+
+  const made = run('backup', { DATA_DIR: dataDir }, backup, 'static')
+
+  expect(made.status, made.stderr).toBe(0)
+  const [snapshot = ''] = readdirSync(join(backup, 'snapshots'))
+  expect(readdirSync(join(backup, 'snapshots', snapshot))).toContain('users.json')
+})
+
 test('a backup of everything in PostgreSQL has the users from there, and no local users file', async () => {
   await using stores = await startSharedStores()
   const dataDir = mkdtempSync(join(tmpdir(), 'backup-all-'))
@@ -245,8 +256,8 @@ test('a backup of everything in PostgreSQL has the users from there, and no loca
   }
 })
 
-const run = (command: string, env: Record<string, string>, folder: string) =>
-  spawnSync('scripts/with-node', ['scripts/backup.ts', command, 'all', folder], {
+const run = (command: string, env: Record<string, string>, folder: string, target = 'all') =>
+  spawnSync('scripts/with-node', ['scripts/backup.ts', command, target, folder], {
     cwd: root,
     encoding: 'utf8',
     env: { PATH: process.env.PATH, ...env },
