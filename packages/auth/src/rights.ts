@@ -175,10 +175,9 @@ export const requireWithinRecords = (records: RecordLimit[], rrsets: Iterable<Rr
 /** 403 for a caller whose rights do not cover `what`. */
 function outsideRecords({ records, readsAll, writes }: Rights, what: string) {
   if (writes) return onlyProposes()
-  const may = records
-    ? `This token may ${readsAll ? 'write' : 'read and write'} only ${describeRecordLimits(records)}`
-    : 'This needs the role editor'
-  return forbidden(`${may}, not ${what}`)
+  if (!records) return errors.roleRequired('editor')
+  const may = readsAll ? 'write' : 'read and write'
+  return forbidden(`This token may ${may} only ${describeRecordLimits(records)}, not ${what}`)
 }
 
 /** 403 for a caller whose writes need approval, on routes that cannot wait for one. */

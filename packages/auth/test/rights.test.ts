@@ -100,6 +100,12 @@ test('a viewer writes nothing, an editor without limits everything', () => {
   expect(mayWriteRrset({ role: 'editor' }, 'www', 'A')).toBe(true)
 })
 
+test('the refusal of a write without the role editor names the role', () => {
+  expect(() => requireRrsetWrites({ role: 'viewer' }, [{ name: 'www', type: 'A' }])).toThrow(
+    'This needs the role editor, which your token lacks',
+  )
+})
+
 test('the refusal says what the token may do', () => {
   const write = () => requireRrsetWrites(limited, [{ name: 'www', type: 'A' }])
 

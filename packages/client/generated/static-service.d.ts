@@ -1246,7 +1246,10 @@ export interface components {
             name: string;
             /** @description seconds; default 90 days; 0: never, for admins only */
             expires_in?: number;
-            /** @enum {string} */
+            /**
+             * @description default: viewer; with `records`: none, so these only
+             * @enum {string}
+             */
             role?: "viewer" | "editor" | "admin";
             /** @description only these */
             domains?: string[];

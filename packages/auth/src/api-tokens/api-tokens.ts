@@ -21,7 +21,7 @@ import { createToken, digestOf, prefixOf } from './token-format.ts'
 const maxLifetimeS = 10 * 366 * 86_400
 
 export const tokenLimits = {
-  role: Role.optional(),
+  role: Role.optional().describe('default: viewer; with `records`: none, so these only'),
   ...wantedLimits,
   records: z.array(RecordLimit).min(1).max(100).optional(),
   networks: z.array(Network).min(1).max(100).optional(),

@@ -22,7 +22,8 @@ const help = `Manages the API tokens of a service.
   tokens list <domain|static> [--owner <user>]
   tokens remove <domain|static> <id>
 
---record may be repeated; it limits the token to reading and writing these records (* stands for one or more labels).
+A token without --role only reads; one with --record, which may be repeated, reads and writes these records only (*
+stands for one or more labels).
 --for registrar prints the settings of tools that know only the registrar's XML API, which the domain service at --url
 speaks. Such a token is an editor unless --role or --record says otherwise; with --replace it may write a zone that it
 has not read. More is in docs/users.md.
