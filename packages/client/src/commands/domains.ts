@@ -17,20 +17,20 @@ const usage = `DNS records through the domain service.
   domains history <domain>                                who changed what
   domains revert <domain> <change id> [--dry-run]         take back one change
   domains proposals                                       what waits for an approval
-  domains approve <change id>                             let a proposed change be carried out
+  domains approve <change id>                             approve a proposed change
   domains reject <change id> [--reason text]
-  domains events [--follow] [--types t,…] [--after id]    print what has happened, one JSON object a line; with --follow
-                                                          what happens from now on, through breaks of the connection
+  domains events [--follow] [--types t,…] [--after id]    print past events, one JSON object a line; with --follow
+                                                          future ones, across lost connections
   domains export <domain>                                 print the zone file
   domains import <domain> <zone file> [--dry-run]         replace the zone by a zone file
   domains pull <folder>                                   write a zone file for each domain with records: example.com.zone
-  domains plan <folder>                                   show what \`apply\` would change; exits with 2 if anything
-  domains apply <folder>                                  make the zones what the files of the folder say
+  domains plan <folder>                                   show what \`apply\` would change
+  domains apply <folder>                                  make the zones what the zone files say
 
-A user whose writes have to be approved proposes: these commands then print the number of the change.
+If your writes need an approval, these commands print the number of the proposed change.
 
 DOMAINS_URL (http://127.0.0.1:3001), DOMAINS_TOKEN, or DOMAINS_USERNAME and DOMAINS_PASSWORD.
-None of them after login --sso, and in GitHub and GitLab jobs that a trust admits.
+None of them is needed after login --sso, or in GitHub and GitLab jobs that a trust admits.
 Exit status: 0 done, 1 failed or wrong arguments; 2: \`plan\` shows changes.
 `
 

@@ -17,7 +17,7 @@ const usage = `Files of the static service.
   files sync <directory> <prefix/> [--delete] [--dry-run]
                                                as deploy, but removes nothing without --delete
   files deploy <directory> <prefix/> [--version v] [--changelog text] [--dry-run]
-                                               make prefix/ what the directory is, in one step; sends only what is missing
+                                               make prefix/ an exact copy, in one step; sends only what is missing
   files download <prefix/> <directory> [--at v]
                                                write prefix/ below a directory, as it is or was
   files rollback <prefix/> [--to v] [--dry-run]
@@ -25,13 +25,13 @@ const usage = `Files of the static service.
   files history <path>                         list every state of a path
   files revert <change> [--overwrite]          take back what one change did
   files events [--follow] [--types t,…] [--after id]
-                                               print what has happened, one JSON object a line; with --follow what
-                                               happens from now on, through breaks of the connection
+                                               print past events, one JSON object a line; with --follow
+                                               future ones, across lost connections
 
 v is a version, the number of a change or an RFC 3339 instant.
 
 FILES_URL (http://127.0.0.1:3002), FILES_TOKEN, or FILES_USERNAME and FILES_PASSWORD.
-None of them after login --sso, and in GitHub and GitLab jobs that a trust admits.
+None of them is needed after login --sso, or in GitHub and GitLab jobs that a trust admits.
 Exit status: 0 done, 1 failed or wrong arguments.
 `
 

@@ -18,7 +18,7 @@ const usage = (
   check <folder>     check that the newest backup, or the one named, is complete
 
   --verify           read every byte and compare it with its digest; else only sizes are compared
-  --keep <number>    after a backup, remove all but so many of the newest ones, and what none of these needs
+  --keep <number>    after a backup, remove all but this number of newest ones, and the contents that none of these needs
   --skip-damaged     go on past damaged contents, and name their files; a backup without any sound content fails
 
 An interrupted backup or restore is continued by the same command. A backup copies only the contents that the folder lacks.
