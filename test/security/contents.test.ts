@@ -130,7 +130,7 @@ describe('expensive multipart forms', () => {
     ['a field of 4 MB', part(field.replace('"x"', '"path"'), 'y'.repeat(4_000_000)) + end, [400]],
     ['a million half boundaries', part(file, `\r\n--${boundary.slice(0, -1)}`.repeat(200_000)) + end, [201]],
     ['a form in a form', part('content-type: multipart/mixed; boundary=b', '--b\r\n\r\nx\r\n--b--') + end, [400]],
-    ['a coding of its own', part(`${file}\r\ncontent-transfer-encoding: base64`, 'eA==') + end, [201]],
+    ['a coding of its own', part(`${file}\r\ncontent-transfer-encoding: base64`, 'eA==') + end, [400]],
     ['a preamble and an epilogue', `${'x'.repeat(1e6)}\r\n${part(file, 'y')}${end}${'z'.repeat(1e6)}`, [201]],
   ])('%s', async (_what, body, statuses) => {
     await using service = await startStatic()
