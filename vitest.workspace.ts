@@ -43,8 +43,11 @@ const services = ['domain-service', 'static-service'].map((name) => ({
 const rest = 'repository'
 
 // Files that take longer than others of their length.
-const long =
-  /(?:backup|campaign|console|crash-points|domain-writes|fuzz|history-model|moving|registrar-zone)\.test\.ts$/
+const long = [
+  ...['backup', 'campaign', 'commands', 'console', 'crash-points', 'cut-connections', 'database-faults', 'domain-list'],
+  ...['domain-writes', 'failing-disk', 'full-disk', 'fuzz', 'history-model', 'httpreq', 'list-query', 'moving'],
+  ...['power-loss', 'readme', 'registrar-zone', 'start', 'tus-routes', 'webhooks'],
+]
 
 /**
  * Projects follow each other: a worker that changes its project ends, and another loads the modules. Each begins with its long
@@ -60,7 +63,7 @@ class ShortLast extends BaseSequencer {
   }
 }
 
-const isLong = ({ moduleId }: TestSpecification) => long.test(moduleId)
+const isLong = ({ moduleId }: TestSpecification) => long.some((name) => moduleId.endsWith(`${name}.test.ts`))
 
 export default defineConfig({
   test: {
