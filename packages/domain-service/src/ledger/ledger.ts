@@ -214,7 +214,10 @@ export class Ledger extends ChangeHistory {
     await cancelAll(this.sql, sql`${isPending} and is_async = 0 and ${isAbandoned}`)
     await this.sql.run(sql`update ${changes} set not_before = 0
       where ${isPending} and not_before > ${now} + ${maxPauseMs}`)
-    await this.sql.run(sql`update ${name('known_zones')} set read_at = ${now}, pending = '{}' where read_at > ${now}`)
+    for (const at of ['started_at', 'ended_at', 'given_up_at'].map((column) => sql([column])))
+      await this.sql.run(sql`update ${sends} set ${at} = ${now} where ${at} > ${now}`)
+    await this.sql.run(sql`
+      update ${name('known_zones')} set read_at = ${now}, pending = '{}', touched = '{}' where read_at > ${now}`)
   }
 
   /** The request of a proposed change. @throws 409 `change_closed` */

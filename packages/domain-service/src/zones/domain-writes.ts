@@ -92,7 +92,7 @@ export class DomainWrites {
   /** Resolves when the clients of this process have their answers. */
   async close(): Promise<void> {
     this.#isClosing = true
-    this.#rejectTasks(serviceStopping())
+    this.#endTasks(this.#tasks, serviceStopping())
     this.wake()
     await this.#ended.promise
   }
@@ -137,7 +137,7 @@ export class DomainWrites {
       const mustRead =
         tasks.some((task) => task.mustRead) ||
         (!hasWorked && writes.length === 0 && (await ledger.hasOpenSend(this.#domain.name)))
-      if (this.#isStopped) this.#rejectTasks(serviceStopping())
+      if (this.#isStopped) this.#endTasks(this.#tasks, serviceStopping())
       if (this.#isStopped || !(mustRead || writes.length > 0)) {
         this.#endTasks(tasks)
         return hasWorked
@@ -156,9 +156,9 @@ export class DomainWrites {
     const batch = new Batch({ ...this.#options, domain: this.#domain, queue: this, callers })
     const ended = await batch.run(writes).catch((failure: unknown) => ({ failure }))
     const failure = ended?.failure
-    if (!failure) this.#endTasks(ended ? tasks : tasks.filter(({ awaited }) => awaited))
-    if (failure) this.#rejectTasks(failure)
-    else this.#answeredAt = performance.now()
+    // Those that came meanwhile have a batch of their own, also after a failed one.
+    this.#endTasks(ended ? tasks : tasks.filter(({ awaited }) => awaited), failure)
+    if (!failure) this.#answeredAt = performance.now()
     // What has not ended by now could not be recorded; after a failed batch that was empty this may be true of every
     // change that was `waiting` before it. The next batch carries out those that came later.
     const ids = failure && this.#pulled.size === 0 ? waiting : [...this.#pulled]
@@ -168,9 +168,9 @@ export class DomainWrites {
     return !failure
   }
 
-  #endTasks(tasks: Task[]) {
+  #endTasks(tasks: Task[], error?: unknown) {
     this.#tasks = this.#tasks.filter((task) => !tasks.includes(task))
-    for (const { end } of tasks) end.resolve()
+    for (const { end } of tasks) error ? end.reject(error) : end.resolve()
   }
 
   /** Adds the writes that all processes have queued. @returns the id up to which none is missing. */
@@ -242,7 +242,7 @@ export class DomainWrites {
     if (replicas && problem && performance.now() - this.#answeredAt < maxOutageMs) return
     log.error({ err: error, domain: this.#domain.name }, 'queued writes not followed')
     this.#giveUp(error)
-    this.#rejectTasks(problem ?? error)
+    this.#endTasks(this.#tasks, problem ?? error)
   }
 
   /**
@@ -273,10 +273,6 @@ export class DomainWrites {
     if (!end || end.requestId === (requestId ?? end.requestId)) return end
     end.reject(databaseProblem(new OutcomeUnknownError(new Error(`change ${id} is lost`))))
     return undefined
-  }
-
-  #rejectTasks(error: unknown) {
-    for (const { end } of this.#tasks.splice(0)) end.reject(error)
   }
 
   /**

@@ -263,16 +263,17 @@ test('a repeat that comes during an attempt that fails does not share its pause'
   await clock.advance(600_000) // The next failure is followed by the longest pause.
   during.push(await driveClock(clock, service, repeat())) // No attempt is under way any more.
   await clock.advance(10_000) // The circuit breaker lets a call pass.
-  service.sandbox.fault({ kind: 'slow', ms: 3_600_000, command })
+  service.sandbox.clearFaults()
+  service.sandbox.fault({ kind: 'slow', ms: 3_600_000, command }, { kind: 'reset', command })
   const made = service.commands().length
   const first = repeat()
   await vi.waitFor(() => expect(service.commands().length).toBeGreaterThan(made), { timeout: 90_000 })
-  await clock.advance(25_000)
+  await clock.advance(31_000) // Its read is not repeated any more.
   during.push(await first)
 
   const second = repeat()
   await service.call('GET', '/api/domains')
-  service.sandbox.clearFaults()
+  service.sandbox.clearFaults() // Now the attempt fails.
 
   expect(during.map(({ status }) => status)).toEqual([503, 503, 503, 503])
   expect((await driveClock(clock, service, second)).status).toBe(200)

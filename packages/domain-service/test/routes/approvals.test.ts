@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { effectOf } from '../../src/ledger/ledger.ts'
+import { evaluateWrite } from '../../src/zones/batch/evaluate-write.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { openLedger, requestBy, row, zoneOf } from '../support/ledger.ts'
 import { type Call, type Service, start, www } from '../support/start.ts'
@@ -270,6 +271,16 @@ test('a change of the email type is outdated once the type is another', async ()
     changes: { email_type_before: 'OX', email_type: 'NONE' },
   })
   expect([approved.status, (await read(service, at)).status]).toEqual([202, 'confirmed'])
+})
+
+test('an approval that an earlier version has queued counts, though it does not name the email type before', () => {
+  const before = { ...zoneOf(row('www')), emailType: 'FWD' }
+  const request = requestBy('proposer', { edit: { kind: 'batch', emailType: 'OX' } })
+  const approve = (type: object) =>
+    evaluateWrite({ ...request, approved: { added: [], removed: [], emailType: 'OX', ...type } }, before)
+
+  expect(approve({}).emailType).toBe('OX')
+  expect(() => approve({ emailTypeBefore: 'NONE' })).toThrow('changed since')
 })
 
 test('what another change makes impossible is outdated, and can be rejected with a reason', async () => {

@@ -86,7 +86,7 @@ export class SqliteSql implements Sql {
       // A changing value: SQLite skips a write of the present one.
       const version = Math.floor(performance.now()) % 2 ** 31
       const probe = this.transaction(async () => this.database.pragma(`user_version = ${version}`))
-      probe.then(() => Object.assign(this.#known, { isAvailable: true })).catch(() => undefined)
+      probe.then(() => Object.assign(this.#known, { isAvailable: true, rows: 0 })).catch(() => undefined)
     }
     return this.#known.isAvailable && this.isIntact
   }

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { bytes, DatabaseUnavailableError, name, SqliteSql, sql } from '../../src/index.ts'
 
 const items = name('items')
@@ -111,6 +111,29 @@ it('is not available again after a transaction that writes nothing, but after it
 
   expect(during).toBe(false)
   await expect.poll(() => db.isAvailable).toBe(true)
+})
+
+it('makes no attempt of its own beside other writes, also after one has found it available again', async () => {
+  const { db } = await open()
+  const setTime = vi.spyOn(performance, 'now')
+  onTestFinished(() => setTime.mockRestore())
+  const from = performance.now()
+  db.database.pragma(`max_page_count = ${Number(db.database.pragma('page_count', { simple: true }))}`)
+  await expect(db.run(sql`insert into ${items} values (${Buffer.alloc(1_000_000)})`)).rejects.toThrow('full')
+  db.database.pragma('max_page_count = 1000000')
+  setTime.mockReturnValue(from + 6_000)
+  expect(db.isAvailable).toBe(false) // Its attempt begins.
+  await db.run(sql`delete from ${items} where 0 = 1`)
+  const attempts = () => db.database.pragma('user_version', { simple: true })
+  const before = attempts()
+
+  setTime.mockReturnValue(from + 10_000)
+  await db.run(insert)
+  setTime.mockReturnValue(from + 12_000)
+  expect(db.isAvailable).toBe(true)
+  await db.run(insert)
+
+  expect(attempts()).toBe(before)
 })
 
 it('the log of a large transaction is cut after it was carried over', async () => {

@@ -154,7 +154,8 @@ export const approvalOf = ({ added, removed, emailType, before }: ChangeZones) =
 
 export const isApproved = (effect: ChangeEffect, approved: NonNullable<ChangeRequest['approved']>) => {
   const { added, removed, emailType, emailTypeBefore } = approvalOf(effect)
-  const isSame = emailType === approved.emailType && emailTypeBefore === approved.emailTypeBefore
+  const { emailTypeBefore: from = emailTypeBefore } = approved // Those of earlier versions do not name it.
+  const isSame = emailType === approved.emailType && emailTypeBefore === from
   return isSame && isSameRows(added, approved.added) && isSameRows(removed, approved.removed)
 }
 
