@@ -65,8 +65,7 @@ export class RegistrarCaller {
         if (domain && isNotFound(error)) this.#unknown.set(key, true)
         if (!(error instanceof CallFailed)) throw error
         const mayHelp = error.kind === 'unknown' || error.kind === 'busy'
-        const isLate = clock.now() - startedAt >= 2 * timeoutMs
-        if (!mayHelp || tries === maxTries || isLate) throw error
+        if (!mayHelp || tries === maxTries || clock.now() - startedAt >= 2 * timeoutMs) throw error
         log.warn({ command: name, code: error.code }, 'retrying read')
         // Jitter avoids synchronized retries.
         await delay(clock, 50 * 2 ** tries * (0.5 + Math.random() / 2))
@@ -78,14 +77,15 @@ export class RegistrarCaller {
   async send<Value>(command: Command<Value>): Promise<Value> {
     const { account, timeoutMs, quota, calls } = this.#options
     const { slot, onSend = ignore } = command
+    this.breaker.admit(false)
+    // Loaded with the first call: the HTTP client and the XML parser take a fifth of the start.
+    const { RegistrarTransport: Transport } = await import('./transport.ts')
+    this.#transport ??= new Transport(account, timeoutMs)
+    await quota.take(slot)
+    // Only now: some calls wait for their slot for hours.
     this.breaker.admit()
-    let observe: ReturnType<NonNullable<typeof calls>['startTimer']> | undefined
+    const observe = calls?.startTimer({ command: command.command })
     try {
-      // Loaded with the first call: the HTTP client and the XML parser take a fifth of the start.
-      const { RegistrarTransport: Transport } = await import('./transport.ts')
-      this.#transport ??= new Transport(account, timeoutMs)
-      await quota.take(slot)
-      observe = calls?.startTimer({ command: command.command })
       const { response, result } = await this.#transport.call(command, onSend)
       const value = command.read(result, command.domain, response)
       this.breaker.succeeded()
@@ -151,12 +151,12 @@ export class CircuitBreaker {
     return this.#clock.now() < this.#openUntil ? 'open' : 'half_open'
   }
 
-  /** @throws 503 `registrar_unavailable` while open, or while another call probes. */
-  admit() {
+  /** `isMade`: now, perhaps as the probe. @throws 503 `registrar_unavailable` while open, or another call probes. */
+  admit(isMade = true) {
     if (this.#failures < breakerThreshold) return
     const leftMs = this.#openUntil - this.#clock.now()
     if (leftMs > 0 || this.#isProbing) throw registrarUnavailable(Math.max(1, Math.ceil(leftMs / 1000)))
-    this.#isProbing = true
+    this.#isProbing = isMade
   }
 
   succeeded() {

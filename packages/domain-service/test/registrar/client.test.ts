@@ -1,4 +1,4 @@
-import { createLogger, systemClock } from '@domains-and-files/http'
+import { createLogger } from '@domains-and-files/http'
 import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test } from 'vitest'
 import { CallQuota } from '../../src/budget/call-quota.ts'
@@ -97,26 +97,51 @@ test('errors about one domain neither open the breaker for others nor degrade he
   expect(service.commands()).toHaveLength(7)
 })
 
-test('a zone of unknown email type is not sent: a guess could end e-mail forwarding', async () => {
-  await using sandbox = await startSandbox({ apiUser: 'tester', apiKey, rate: 'off' })
-  const account = { url: sandbox.url, apiUser: 'tester', userName: 'tester' }
-  const options = { account: 'tester', clock: systemClock, onFailure: () => undefined }
-  const budget = new LocalBudget(openEmbedded(), options)
+/** A client of the registrar without a service. */
+async function startClient() {
+  const stack = new AsyncDisposableStack()
+  const sandbox = stack.use(await startSandbox({ apiUser: 'tester', apiKey, rate: 'off', domains: [{ name: 'a.com' }] }))
+  const clock = new FakeClock()
+  const budget = new LocalBudget(openEmbedded(), { account: 'tester', clock, onFailure: () => undefined })
   const client = new RegistrarClient({
-    account: { ...account, readApiKey: () => apiKey, clientIp: '127.0.0.1' },
+    account: { url: sandbox.url, apiUser: 'tester', userName: 'tester', readApiKey: () => apiKey, clientIp: '127.0.0.1' },
     timeoutMs: 1_000,
-    quota: await CallQuota.open({ limits: [{ calls: 20, window: 'minute' }], budget }),
-    clock: systemClock,
+    quota: await CallQuota.open({ limits: [{ calls: 20, window: 'minute' }], budget, clock }),
+    clock,
     log: createLogger({ name: 'test', level: 'silent' }),
   })
-  const domain = { name: 'example.com', sld: 'example', tld: 'com' }
-  const zone = { domain: 'example.com', usesRegistrarDns: true, emailType: undefined, rows: [] }
+  stack.defer(() => client.close())
+  return { client, sandbox, clock, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}
 
-  await expect(client.replaceZone(domain, zone, 'write', () => undefined)).rejects.toMatchObject({
+const domain = { name: 'a.com', sld: 'a', tld: 'com' }
+
+test('a zone of unknown email type is not sent: a guess could end e-mail forwarding', async () => {
+  await using set = await startClient()
+  const zone = { domain: 'a.com', usesRegistrarDns: true, emailType: undefined, rows: [] }
+
+  await expect(set.client.replaceZone(domain, zone, 'write', () => undefined)).rejects.toMatchObject({
     status: 409,
     code: 'email_type_conflict',
   })
-  await client.close()
 
-  expect(sandbox.calls).toEqual([])
+  expect(set.sandbox.calls).toEqual([])
+})
+
+test('after an outage a call that waits for its slot, perhaps for hours, keeps no other from probing', async () => {
+  await using set = await startClient()
+  const { client, sandbox, clock } = set
+  await client.zone(domain, 'sweep')
+  sandbox.fault({ kind: 'status', status: 500, times: 5 })
+  const failed = Promise.allSettled(Array.from({ length: 5 }, () => client.zone(domain, 'write')))
+  await expect.poll(() => client.state().breaker).toBe('open')
+  await clock.advance(5_000)
+  expect((await failed).map(({ status }) => status)).not.toContain('fulfilled')
+  const sweep = client.zone(domain, 'sweep')
+  sweep.catch(() => undefined) // Refused at the end.
+  await expect.poll(() => client.quota.waiting).toBe(1)
+
+  const probed = await client.zone(domain, 'write')
+
+  expect(probed.domain).toBe('a.com')
 })
