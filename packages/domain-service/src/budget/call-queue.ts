@@ -28,8 +28,9 @@ const graceMs = 10_000
 /** A caller that took over a place within this time is not gone, although it did not take over another. */
 const presentMs = 60_000
 
-/** The order of priorities; a call whose slot is already held goes first. */
-const rank = ({ slots, priority }: Slots) => (slots === 0 ? -1 : priorities.indexOf(priority))
+/** The order of priorities; a call whose slot is already held goes first, and a refused reader takes turns with writes. */
+const rank = ({ slots, priority, absentUntil, cameBackAt }: Slots & Partial<Reservation>) =>
+  slots === 0 ? -1 : priorities.indexOf(priority === 'read' && (absentUntil ?? cameBackAt) ? 'write' : priority)
 
 const flowOf = ({ priority, callers }: Wanted) => `${priority} ${callers[0]}`
 
@@ -65,7 +66,6 @@ export class CallQueue {
     if (wanted.callers.length > 0) this.#nextTags.set(flow, startTag + 1)
     const reservation = { ...wanted, ...wait, startTag }
     this.waiting.push(reservation)
-    this.waiting.sort((one, other) => rank(one) - rank(other) || one.startTag - other.startTag)
     return reservation
   }
 
@@ -97,22 +97,24 @@ export class CallQueue {
     const waiting: Reservation[] = []
     let wakeAt = Infinity
     const others = waiters.toSorted((one, other) => rank(one) - rank(other))
-    let ahead: Slots[] = []
+    const ahead: Slots[] = []
+    this.waiting.sort((one, other) => rank(one) - rank(other) || one.startTag - other.startTag)
     for (const call of this.waiting) {
       if ((call.absentUntil ?? Infinity) <= now) continue
       // Those of a higher priority that wait in other processes go first.
       for (; others[0] && rank(others[0]) < rank(call); others.shift()) addSlots(ahead, others[0])
-      // Readers wait for their share, or for the whole window: what is left of that serves asynchronous batches.
-      if (call.priority === 'queued') ahead = ahead.filter(({ priority }) => priority !== 'read')
-      const isNext = waiting.length === 0 || (call.priority === 'queued' && waiting.at(-1)?.priority === 'read')
-      const freeAt = Math.max(blockedUntil, this.#windows.earliest(call, now, { ahead }))
+      // Readers wait for their share, or for the whole window: what is left of that serves writes.
+      const isWrite = call.priority === 'write' || call.priority === 'queued'
+      const before = ahead.filter(({ priority }) => !(isWrite && priority === 'read'))
+      const isNext = waiting.every(({ priority }) => isWrite && priority === 'read')
+      const freeAt = Math.max(blockedUntil, this.#windows.earliest(call, now, { ahead: before }))
       if (isNext && freeAt <= now) {
         this.#grant(call, now)
         granted.push(call)
         continue
       }
       // Held slots may be given back unused, so a call is refused early only where even that would not help.
-      const best = this.#windows.earliest(call, now, { ahead, held: [] })
+      const best = this.#windows.earliest(call, now, { ahead: before, held: [] })
       const isLate = call.deadline <= now || Math.max(blockedUntil, best) > call.deadline
       if (call.absentUntil === undefined && isLate) {
         const expectedAt = Math.max(blockedUntil, this.#windows.earliest(call, now, { ahead, groupSize: call.slots }))

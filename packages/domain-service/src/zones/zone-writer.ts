@@ -66,15 +66,13 @@ export class ZoneWriter {
     return this.#cache.read(domain.name, () => this.#load(domain, by), fresh)
   }
 
-  /** The zone, or the one that the ledger knows where no call is left for a read: for clients that do not retry. */
-  async readOrKnown(domain: Domain): Promise<Zone> {
+  /** The zone, or the one that the ledger knows where no call is left for a read: for clients that do not wait. */
+  async readOrKnown(domain: Domain, by: string): Promise<Zone> {
     try {
       return (await this.read(domain)).value
     } catch (error) {
-      const isBusy = error instanceof HttpError && error.code === 'registrar_busy'
-      const known = isBusy && (await this.#options.ledger.knownZones.find(domain.name))
-      if (known) return known
-      throw error
+      if (!(error instanceof HttpError && error.code === 'registrar_busy')) throw error
+      return (await this.#options.ledger.knownZones.find(domain.name)) ?? (await this.read(domain, by)).value
     }
   }
 

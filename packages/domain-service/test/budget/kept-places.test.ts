@@ -27,14 +27,14 @@ const refusalOf = (writing: Promise<void>) =>
     (error) => (error instanceof HttpError ? Number(error.headers['retry-after']) : undefined),
   )
 
-/** Caller `hog`, with so many writes at once, each of which is tried again every second. */
-function startHog(quota: CallQuota, clock: FakeClock, count: number) {
+/** Caller `hog`, or several, with so many writes at once, each of which is tried again every second. */
+function startHog(quota: CallQuota, clock: FakeClock, count: number, nameOf = (_: number) => 'hog') {
   let isOver = false
   let tick = Promise.withResolvers<void>()
-  const loop = async () => {
-    while (!isOver) await write(quota, 'hog').catch(() => tick.promise)
+  const loop = async (number: number) => {
+    while (!isOver) await write(quota, nameOf(number)).catch(() => tick.promise)
   }
-  const loops = Array.from({ length: count }, loop)
+  const loops = Array.from({ length: count }, (_, number) => loop(number))
   return {
     passSecond: async () => {
       await clock.advance(1_000)
@@ -146,6 +146,36 @@ test('a reader who comes back when told gets in, however many others read', asyn
 
   expect(refusals.filter((each) => each === undefined)).toHaveLength(10)
   expect([...again.values()]).toEqual(Array.from({ length: 17 }, () => undefined))
+})
+
+test('a reader who comes back when told gets in, however many write', async () => {
+  const { clock, quota } = await openQuota()
+  const writers = startHog(quota, clock, 12, (number) => `writer ${number}`)
+  await writers.passSecond()
+  const read = (reader: string) => refusalOf(quota.take({ priority: 'read', callers: [reader] }))
+  const readers = ['one', 'two', 'three']
+  const refusals = await Promise.all(readers.map(read))
+  const again: (number | undefined)[] = []
+
+  for (let second = 1; second <= 130; second++) {
+    await writers.passSecond()
+    for (const [at, reader] of readers.entries())
+      if (refusals[at] === second) void read(reader).then((refusal) => again.push(refusal))
+  }
+
+  expect(again).toEqual([undefined, undefined, undefined])
+  await writers.end()
+})
+
+test('refused readers who have used up their share stop no writer', async () => {
+  const { clock, quota } = await openQuota()
+  const readers = Array.from({ length: 40 }, (_, at) => quota.take({ priority: 'read', callers: [`reader ${at}`] }))
+  await Promise.allSettled(readers)
+  await clock.advance(1_000)
+
+  const written = await Promise.all([1, 2, 3].map((number) => refusalOf(write(quota, `writer ${number}`))))
+
+  expect(written).toEqual([undefined, undefined, undefined])
 })
 
 test('a read that was refused to several readers is the place of each', async () => {

@@ -100,11 +100,19 @@ test('errors about one domain neither open the breaker for others nor degrade he
 /** A client of the registrar without a service. */
 async function startClient() {
   const stack = new AsyncDisposableStack()
-  const sandbox = stack.use(await startSandbox({ apiUser: 'tester', apiKey, rate: 'off', domains: [{ name: 'a.com' }] }))
+  const sandbox = stack.use(
+    await startSandbox({ apiUser: 'tester', apiKey, rate: 'off', domains: [{ name: 'a.com' }] }),
+  )
   const clock = new FakeClock()
   const budget = new LocalBudget(openEmbedded(), { account: 'tester', clock, onFailure: () => undefined })
   const client = new RegistrarClient({
-    account: { url: sandbox.url, apiUser: 'tester', userName: 'tester', readApiKey: () => apiKey, clientIp: '127.0.0.1' },
+    account: {
+      url: sandbox.url,
+      apiUser: 'tester',
+      userName: 'tester',
+      readApiKey: () => apiKey,
+      clientIp: '127.0.0.1',
+    },
     timeoutMs: 1_000,
     quota: await CallQuota.open({ limits: [{ calls: 20, window: 'minute' }], budget, clock }),
     clock,

@@ -29,8 +29,7 @@ export async function registerRegistrarDoor(app: App, parts: IntegrationDependen
     const command = commands.get(params.command)
     if (!command)
       throw new responses.ErrorResponse('1019102', 'This command is not available here, so nothing was sent')
-    const { raw } = reply
-    const isAwaited = () => !raw.writableEnded && !raw.destroyed
+    const isAwaited = () => !reply.raw.writableEnded && !reply.raw.destroyed
     const context = { ...parts, ...contextOf(request, parts), isAwaited }
     const running = command.run(params, context)
     running.catch(() => undefined) // After the time limit nobody waits for it.

@@ -29,7 +29,7 @@ export async function readHosts(params: Params, { caller, zones, givenZones }: D
   const to = { token: caller.id, domain: domain.name }
   const isChanging = await zones.hasPending(domain)
   // An outdated zone will do: `writeHosts` carries out only what the client changes in it.
-  const base = await zones.readOrKnown(domain)
+  const base = await zones.readOrKnown(domain, caller.id)
   const submitted = await givenZones.submitted(to)
   const zone = isChanging ? submitted.reduce(withUnfinished, base) : base
   const unlessSame = zone === base ? undefined : knownOf(base, caller)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { openDoor, readAnswer, split } from '../../support/door.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { send } from '../../support/protocol-client.ts'
-import { start } from '../../support/start.ts'
+import { realRate, start } from '../../support/start.ts'
 
 const domains = [
   {
@@ -244,4 +244,21 @@ test('a form of more parameters than any zone has is refused before it is parsed
   expect(most.numbers).toEqual([])
   expect(readAnswer(more)).toMatchObject({ numbers: ['2011288'], words: 'The form has more than 5000 parameters' })
   expect(more.headers.get('connection')).not.toBe('close')
+})
+
+test('a getHosts without a call left keeps its place, unless the zone is known', async () => {
+  const clock = new FakeClock()
+  const names = Array.from({ length: 11 }, (_, n) => `domain${n}.example`)
+  const env = { REGISTRAR_RATE: realRate, DRIFT_INTERVAL_S: '0' }
+  await using service = await start({ clock, env, domains: names.map((name) => ({ name, hosts: [] })) })
+  const door = await openDoor(service)
+  for (const name of names.slice(0, -1)) await service.call('GET', `/api/domains/${name}/dns/hosts`)
+  await clock.advance(31_000) // The cached zones are too old.
+  const waiting = async () => (await service.call('GET', '/api/registrar')).body.calls_waiting
+
+  const known = [(await door.getHosts('domain0.example')).http, await waiting()]
+  const refused = [(await door.getHosts('domain10.example')).http, await waiting()]
+
+  expect(known).toEqual([200, 0])
+  expect(refused).toEqual([405, 1])
 })
