@@ -18,7 +18,7 @@ import {
   type SendIntent,
   type SendOutcome,
 } from './change.ts'
-import { ChangeHistory, type OpenSend } from './change-history.ts'
+import { ChangeHistory, isOpen, type OpenSend } from './change-history.ts'
 import { cancelAll, endChanges, findByKey, insertChange, maxPauseMs, notify, storeEffects } from './changes.ts'
 import { expireProposals } from './history-pruning.ts'
 import { findKnown, KnownZones, recordOwnSend, type SentZone } from './known-zones.ts'
@@ -214,8 +214,11 @@ export class Ledger extends ChangeHistory {
     await cancelAll(this.sql, sql`${isPending} and is_async = 0 and ${isAbandoned}`)
     await this.sql.run(sql`update ${changes} set not_before = 0
       where ${isPending} and not_before > ${now} + ${maxPauseMs}`)
-    for (const at of ['started_at', 'ended_at', 'given_up_at'].map((column) => sql([column])))
-      await this.sql.run(sql`update ${sends} set ${at} = ${now} where ${at} > ${now}`)
+    // By domain and end, since the index has these.
+    const isAhead = sql`domain in (select domain from ${name('known_zones')}) and ended_at > ${now}`
+    for (const at of [sql`started_at`, sql`given_up_at`, sql`ended_at`])
+      await this.sql.run(sql`update ${sends} set ${at} = ${now} where ${at} > ${now} and ${isAhead}`)
+    await this.sql.run(sql`update ${sends} set started_at = ${now} where ${isOpen} and started_at > ${now}`)
     await this.sql.run(sql`
       update ${name('known_zones')} set read_at = ${now}, pending = '{}', touched = '{}' where read_at > ${now}`)
   }
