@@ -128,7 +128,7 @@ export class RetryingWriter {
     return id
   }
 
-  /** Tries again while the attempts, or the `failure` before, fail without a call: those cost nothing. */
+  /** Tries again while the client waits, unless a call of the write before, or the read of an attempt, has failed. */
   async #carryOutQueued(
     id: number,
     { domain, write, until, failure }: { domain: Domain; write: ChangeRequest; until: number; failure?: unknown },
