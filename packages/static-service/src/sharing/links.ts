@@ -49,7 +49,7 @@ export class Links {
       await transaction.run(sql`delete from ${table} where expires_at <= ${createdAt} and used_up_at is null`)
       await transaction.run(sql`delete from ${downloads} where until <= ${createdAt}`)
       const own = await transaction.get<{ count: number }>(
-        sql`select count(*) as count from ${table} where by_user = ${link.by}`,
+        sql`select count(*) as count from ${table} where maker = ${link.maker}`,
       )
       if ((own?.count ?? 0) >= maxLinks) throw tooManyLinks()
       await transaction.run(sql`

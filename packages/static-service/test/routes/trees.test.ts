@@ -390,6 +390,9 @@ describe('PUT /api/trees/{prefix}', () => {
       const inParis = new Date(Date.parse(String(change?.at)) + 7_200_000)
       const withOffset = inParis.toISOString().replace('Z', '%2B02:00')
       const lower = String(change?.at).toLowerCase()
+      // 1 January 10000 in UTC.
+      const last = await get('past/?at=9999-12-31T23:59:59-23:59')
+      expect(await untar(last.bytes)).toEqual({ e: '3' })
       for (const at of [change?.id, 'past-1', change?.at, withOffset, lower]) {
         const past = await get(`past/?at=${at}`)
         expect(await untar(past.bytes)).toEqual({ a: '1', b: '1', 'c/d': '1' })

@@ -147,14 +147,16 @@ export async function changeAt(database: SqlTransaction, moment: string): Promis
   }
   const found = await database.get<{ id: number }>(
     moment.includes(':') // No version does.
-      ? lastAt(new Date(moment.toUpperCase()).toISOString())
+      ? lastAt(utcOf(moment.toUpperCase()))
       : sql`select change_id id from ${name('versions')} where version = ${moment}`,
   )
   if (!found) throw versionNotFound(moment)
   return found.id
 }
 
-// ISO 8601 in UTC, with milliseconds.
+/** An RFC 3339 instant as dates are stored. The text of the year 10000, which an offset may lead to, would sort first. */
+export const utcOf = (instant: string) => new Date(instant).toISOString().replace(/^\+.*/, '9999-12-31T23:59:59.999Z')
+
 const lastAt = (time: string) =>
   sql`select coalesce(max(id), (select min(id) - 1 from ${name('changes')}), 0) id from ${name('changes')}
     where at = (select max(at) from ${name('changes')} where at <= ${time})`

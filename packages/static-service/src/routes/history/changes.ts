@@ -1,7 +1,7 @@
 import { type App, afterQuery, answers, longListSchema, operations, pageOf, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
-import type { DiffFile } from '../../catalog/history/past-files.ts'
+import { type DiffFile, utcOf } from '../../catalog/history/past-files.ts'
 import { type ChangeEntry, changeActions } from '../../catalog/tables.ts'
 import * as errors from '../../errors.ts'
 import { actorOf } from '../callers.ts'
@@ -92,7 +92,7 @@ const routes = operations({
       action: z.enum(changeActions).optional().describe('only changes of this kind'),
       since: z.iso
         .datetime({ offset: true, error: 'must be a time such as 2027-01-15T09:30:00Z' })
-        .transform((time) => new Date(time).toISOString())
+        .transform(utcOf)
         .optional()
         .describe('only changes at this time or later'),
     }),
