@@ -5,8 +5,8 @@ import { confirmDialog, openDialog } from '../ui/dialog.js'
 import { checkbox, formField } from '../ui/form.js'
 import { formatBytes, formatCount } from '../ui/format.js'
 import { attempt, toast } from '../ui/states.js'
-import { announceFilesChanged, currentPath } from './content.js'
-import { nameOf, nextName } from './paths.js'
+import { announceFilesChanged, currentPath, ownFolders } from './content.js'
+import { directoriesIn, nameOf, nextName, parentOf } from './paths.js'
 
 /**
  * @typedef {Api.FileRecord | Api.DirectoryNode} Entry
@@ -26,6 +26,8 @@ export async function moveDialog(entries) {
     const names = only ? [form.target] : [form.target, nameOf(from)]
     return `${names.filter(Boolean).join('/')}${from.endsWith('/') ? '/' : ''}`
   }
+  /** @type {Map<string, string[]>} */
+  const offered = new Map()
   /** @type {Move[]} */
   let moved = []
   /** @type {string[]} */
@@ -34,11 +36,20 @@ export async function moveDialog(entries) {
     title: only ? `Move or rename ${nameOf(only)}` : `Move ${formatCount(entries.length, 'item')}`,
     className: 'small',
     confirm: 'Move',
-    body: () =>
-      formField(form, 'target', only ? 'New path' : 'To the folder', {
-        hint: 'Folders are made as they are needed. Links to the old address stop working.',
-        isRequired: only !== '',
-      }),
+    body: (/** @type {() => void} */ update) => {
+      const offer = () => void offerFolders(form.target, offered).then(update)
+      if (offered.size === 0) offer()
+      const folders = [...offered.values()].flat()
+      const values = only ? folders.map((folder) => folder + nameOf(only)) : folders
+      return html`
+        ${formField(form, 'target', only ? 'New path' : 'To the folder', {
+          hint: 'Folders are made as they are needed. Links to the old address stop working.',
+          isRequired: only !== '',
+          list: 'folders',
+          onChange: offer,
+        })}
+        <datalist id="folders">${values.map((value) => html`<option value=${value}></option>`)}</datalist>`
+    },
     action: async () => {
       form.target = form.target.replace(/^\/|\/$/g, '')
       const secret = await privateFiles(entries)
@@ -50,6 +61,23 @@ export async function moveDialog(entries) {
     toast(html`Moved. Files that were private are public now, as ${published[0]} is. ${await undoOf('move')}`, 'warn')
   else if (isDone) toast(moved.length > 0 ? 'Moved' : 'Nothing was moved')
   return isDone ? moved : undefined
+}
+
+/**
+ * Adds the folders that are next to what is typed, and those at the top.
+ * @param {string} target
+ * @param {Map<string, string[]>} offered by the folder that they are in
+ */
+async function offerFolders(target, offered) {
+  const own = ownFolders()
+  if (own) offered.set('', own)
+  for (const prefix of ['', parentOf(`${target}.`)]) {
+    if (offered.has(prefix)) continue
+    offered.set(prefix, [])
+    const query = { prefix, depth: 1 }
+    const found = await get('files', '/api/files/tree', { query }).catch(() => undefined) // It may be new.
+    offered.set(prefix, found ? directoriesIn(found.tree).map(({ path }) => path) : [])
+  }
 }
 
 // Rules of access stay where they are when files move: whoever moves files learns whether that made them public.

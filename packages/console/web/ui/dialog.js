@@ -4,7 +4,8 @@ import { Attempt, focusOn, html, nothing, refocus, render } from '../core/view.j
 import { errorNotice, iconButton, toast } from './states.js'
 
 /**
- * Opens a modal dialog. Esc, Back and the close button resolve with undefined; focus returns to where it was.
+ * Opens a modal dialog. Esc, Back and the close button resolve with undefined, and ask before a long text is lost; focus
+ * returns to where it was.
  * `draw` is called for each rendering with `close(result)` and `update()`.
  * @template Result
  * @param {{ title: string, className?: string, isLocked?: () => boolean,
@@ -23,7 +24,12 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
     resolve(result)
     dialog.close() // The browser gives the focus back.
   }
-  const leave = () => void (isLocked() || close())
+  const leave = () => void (isLocked() || (hasText() ? discard() : close()))
+  const hasText = () => [...dialog.querySelectorAll('textarea')].some(({ value }) => value.trim() !== '')
+  const discard = async () => {
+    const words = { title: 'Discard what you typed?', confirm: 'Discard', className: 'small', danger: true }
+    if (await confirmDialog({ ...words, body: nothing, action: async () => true })) close()
+  }
   const focusNext = () => focusOn(dialog, '[autofocus], input, select, textarea, .primary:not(:disabled)')
   const update = () => {
     render(
@@ -39,7 +45,9 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
     if (dialog.open && !dialog.querySelector(':focus')) focusNext()
   }
   dialog.addEventListener('cancel', (event) => {
-    if (isLocked()) event.preventDefault()
+    if (event.target !== dialog) return // A choice of files was left.
+    event.preventDefault()
+    leave()
   })
   dialog.addEventListener('close', () => {
     resolve(undefined)

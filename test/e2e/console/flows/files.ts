@@ -152,10 +152,12 @@ export const fileFlows: Flows = {
   'renames a file, moves a folder, and deletes several after naming them': async (tester) => {
     const { page } = tester
     const api = await tester.filesApi()
-    for (const name of ['one', 'two', 'three']) await api.upload(`desk/${name}.txt`, name)
+    for (const name of ['one', 'two', 'three', 'drawer/key']) await api.upload(`desk/${name}.txt`, name)
     await tester.goTo('/files/desk/one.txt')
     await tester.button('Move').click()
+    await page.locator('datalist option[value="desk/one.txt"]').waitFor({ state: 'attached' })
     await page.getByLabel('New path').fill('desk/first.txt')
+    await page.locator('datalist option[value="desk/drawer/one.txt"]').waitFor({ state: 'attached' })
     await tester.checkAccessibility('move')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'first.txt' }).waitFor()

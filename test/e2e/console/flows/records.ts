@@ -178,6 +178,11 @@ export const recordFlows: Flows = {
     await tester.button('Import').click()
     await tester.page.getByRole('textbox', { name: 'Zone file' }).fill('imported 600 IN A 192.0.2.41\n')
     await tester.checkAccessibility('import')
+    // A slip loses nothing.
+    await tester.page.keyboard.press('Escape')
+    await tester.text('Discard what you typed?').waitFor()
+    await tester.checkAccessibility('discard')
+    await tester.page.keyboard.press('Escape')
     await tester.button('Add to the draft').click()
     await tester.text('1 change not applied yet').waitFor()
     await tester.button('Review').click()
