@@ -34,12 +34,13 @@ export function writeZip(files: AsyncIterable<ArchivedFile>): Readable {
   let current: Readable | undefined
   zip.on('error', (error: Error) => output.destroy(error))
   // The consumer is gone.
-  output.on('close', () => current?.destroy(new Error('the archive was given up')))
+  output.on('close', () => current?.destroy())
   const write = async () => {
     for await (const { name, size, updatedAt, content } of files) {
       if (output.destroyed) return
       current = Readable.from(content())
-      zip.addReadStream(current, name, { size, mtime: new Date(updatedAt), mode: 0o100644, compressionLevel: 1 })
+      const safe = name.replace(/^[a-z]:/i, './$&') // A drive letter would make it absolute.
+      zip.addReadStream(current, safe, { size, mtime: new Date(updatedAt), mode: 0o100644, compressionLevel: 1 })
       await finished(current)
     }
     zip.end()

@@ -1,5 +1,6 @@
 import { buffer } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
+import { fromBufferPromise } from 'yauzl'
 import { type ArchivedFile, writeTar, writeZip } from '../../src/archives/write-archive.ts'
 
 /** Two files, of which the second cannot be read after some bytes. */
@@ -28,6 +29,30 @@ test.each([
 
   process.off('uncaughtExceptionMonitor', note)
   expect(unhandled).toEqual([])
+})
+
+// A name must not begin with a drive letter (APPNOTE.TXT, 4.4.17.1), and readers take it for an absolute path.
+test('a file that is named like a drive has a relative name in a zip', async () => {
+  async function* files(): AsyncGenerator<ArchivedFile> {
+    async function* content() {
+      yield Buffer.from('1')
+    }
+    for (const name of ['C:notes.txt', 'z:/deep']) yield { name, size: 1, updatedAt: new Date(0).toISOString(), content }
+  }
+
+  const zip = await fromBufferPromise(await buffer(writeZip(files())))
+
+  const names = []
+  for await (const { fileName } of zip.eachEntry()) names.push(fileName)
+  expect(names).toEqual(['./C:notes.txt', './z:/deep'])
+})
+
+test('a zip that cannot hold the name of a file is cut off, and nothing else', async () => {
+  async function* files(): AsyncGenerator<ArchivedFile> {
+    yield { name: '../a', size: 1, updatedAt: new Date(0).toISOString(), content: async function* () {} }
+  }
+
+  await expect(buffer(writeZip(files()))).rejects.toThrow('../a')
 })
 
 test('a zip whose reader has left before its first file opens none', async () => {
