@@ -37,7 +37,8 @@ test('a file that is named like a drive has a relative name in a zip', async () 
     async function* content() {
       yield Buffer.from('1')
     }
-    for (const name of ['C:notes.txt', 'z:/deep']) yield { name, size: 1, updatedAt: new Date(0).toISOString(), content }
+    for (const name of ['C:notes.txt', 'z:/deep'])
+      yield { name, size: 1, updatedAt: new Date(0).toISOString(), content }
   }
 
   const zip = await fromBufferPromise(await buffer(writeZip(files())))

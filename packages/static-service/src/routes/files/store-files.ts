@@ -21,8 +21,7 @@ import type { FileRecord } from '../schemas.ts'
 
 /** Preconditions of a request on the stored file (RFC 9110, 13.1). A malformed date is ignored (13.1.4). */
 export function conditionsOf(headers: IncomingHttpHeaders): Conditions {
-  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
-  const { 'if-unmodified-since': since } = headers
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch, 'if-unmodified-since': since } = headers
   return {
     ifMatch: ifMatch === undefined ? undefined : readIfMatch(ifMatch),
     ifNoneMatch: ifNoneMatch === undefined ? undefined : readIfNoneMatch(ifNoneMatch),
@@ -82,8 +81,7 @@ export class UploadLimits {
   async checkQuota(path: string, minBytes: number, maxBytes = minBytes): Promise<void> {
     const quota = this.#quotaBytes
     if (quota === Number.POSITIVE_INFINITY) return
-    const size = { minBytes, maxBytes }
-    const { storedSize, hasSize, freed } = await this.#catalog.readQuota(path, size)
+    const { storedSize, hasSize, freed } = await this.#catalog.readQuota(path, { minBytes, maxBytes })
     if (storedSize + minBytes <= quota) return
     // The file may equal a stored blob, which takes no room, or replace one.
     if (!hasSize && storedSize - freed + minBytes > Math.max(quota, storedSize)) throw errors.quotaExceeded(quota)
