@@ -10,8 +10,8 @@ export interface StoredCall {
 export interface BudgetState {
   now: number
   blockedUntil: number
-  /** Calls that this process has not counted yet, oldest first. */
-  calls: (StoredCall & { id: number })[]
+  /** Calls that this process has not counted yet, oldest first; after a failure all of them. */
+  calls: (StoredCall & { id?: number })[]
   /** Slots that other processes hold for calls to come. */
   holds: Slots[]
   /** New slots that other processes wait for. */
@@ -29,13 +29,10 @@ export interface BudgetShare {
 export interface CallBudget {
   /** Other processes take from it, too. */
   readonly isShared: boolean
-  /** The state outside a turn, with the calls after `since`: other processes may change it at any time. */
-  read(since: number): Promise<BudgetState>
-  /**
-   * One turn: reads the state, and stores what `take` decides. No process makes a call for `pauseMs`.
-   * @returns the id of the last call that it stored, if any.
-   */
-  turn(since: number, pauseMs: number, take: (state: BudgetState) => BudgetShare): Promise<number | undefined>
+  /** The state outside a turn: other processes may change it at any time. */
+  read(): Promise<BudgetState>
+  /** One turn: reads the state, and stores what `take` decides. No process makes a call for `pauseMs`. */
+  turn(pauseMs: number, take: (state: BudgetState) => BudgetShare): Promise<void>
 }
 
 /** Calls older than this count in no window. */

@@ -78,7 +78,7 @@ export class CallQueue {
   }
 
   /** Counts the calls and the slots of other processes; gives up the slots of callers that have not come back. */
-  adopt({ now, calls, holds }: Pick<BudgetState, 'now' | 'calls' | 'holds'>) {
+  adopt({ now, calls, holds }: BudgetState) {
     for (const { priority, at } of calls) this.#windows.count(priority, at)
     for (const each of this.held) {
       if ((each.absentUntil ?? Infinity) > now) continue

@@ -47,8 +47,6 @@ export class CallQuota {
   readonly #clock: Clock
   readonly windows: CallWindows
   readonly #queue: CallQueue
-  /** The last call that `windows` counts. */
-  #lastId = 0
   /** No call is made before this time: the registrar reported too many, whatever we counted. */
   #blockedUntil = 0
   /** The budget's clock minus that of this process. */
@@ -75,7 +73,7 @@ export class CallQuota {
   /** Counts the calls of earlier processes. */
   static async open(options: Options): Promise<CallQuota> {
     const quota = new CallQuota(options)
-    await quota.#refresh()
+    quota.#adopt(await options.budget.read())
     return quota
   }
 
@@ -163,7 +161,8 @@ export class CallQuota {
       this.#retry?.cancel()
       const { held, waiting } = this.#queue
       if (held.size + waiting.length + this.#pauseMs > 0 || this.#isPublished) return this.#takeTurn()
-      return this.budget.isShared ? this.#refresh().catch(() => this.#forget()) : undefined // The probe reports it.
+      // The probe reports a database that is away.
+      if (this.budget.isShared) return this.budget.read().then(this.#adopt, () => this.windows.clear())
     })
   }
 
@@ -173,19 +172,18 @@ export class CallQuota {
     let granted: Reservation[] = []
     let wakeAt = Infinity
     try {
-      const last = await this.budget.turn(this.#lastId, pauseMs, (state) => {
+      await this.budget.turn(pauseMs, (state) => {
         this.#adopt(state)
         ;({ granted, wakeAt } = this.#queue.grantSlots(state))
         const { held, waiting } = this.#queue
         this.#isPublished = held.size + waiting.length > 0
         return { calls: granted.flatMap(({ call }) => call?.priority ?? []), held, waiting }
       })
-      this.#lastId = last ?? this.#lastId
       for (const { client } of granted) client.resolve()
     } catch (error) {
       const cause = new DatabaseUnavailableError(error)
-      // No call was made, although the windows count some, and the database may.
-      this.#forget()
+      // No call was made, although the windows count some: the next turn reads all.
+      this.windows.clear()
       this.#isPublished = true
       const { held, waiting } = this.#queue
       for (const call of granted) held.delete(call)
@@ -196,20 +194,9 @@ export class CallQuota {
     if (waitMs < Infinity) this.#retry = this.#clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
   }
 
-  // All calls are read again: a standby that is promoted may lack some, and give their ids again.
-  #forget() {
-    this.windows.clear()
-    this.#lastId = 0
-  }
-
-  async #refresh() {
-    this.#adopt(await this.budget.read(this.#lastId))
-  }
-
-  #adopt(state: BudgetState) {
+  readonly #adopt = (state: BudgetState) => {
     this.#clockOffset = state.now - this.#clock.now()
     this.#blockedUntil = state.blockedUntil
-    this.#lastId = state.calls.at(-1)?.id ?? this.#lastId
     this.#queue.adopt(state)
   }
 }

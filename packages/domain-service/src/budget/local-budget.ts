@@ -33,21 +33,20 @@ export class LocalBudget implements CallBudget {
   /** With the calls of earlier processes. */
   async read(): Promise<BudgetState> {
     const now = this.#options.clock.now()
-    const made = await this.#sql.all<BudgetState['calls'][number]>(sql`
-      select id, at, priority from ${calls} where account = ${this.#options.account} order by at`)
+    const made = await this.#sql.all<StoredCall>(sql`
+      select at, priority from ${calls} where account = ${this.#options.account} order by at`)
     // A clock that was set back must not block for ever.
     const known = made.map((call) => ({ ...call, at: Math.min(call.at, now) }))
     return { now, blockedUntil: this.#blockedUntil, calls: known, holds: [], waiters: [] }
   }
 
-  async turn(_: number, pauseMs: number, take: (state: BudgetState) => BudgetShare) {
+  async turn(pauseMs: number, take: (state: BudgetState) => BudgetShare) {
     const at = this.#options.clock.now()
     if (pauseMs > 0) this.#blockedUntil = Math.max(this.#blockedUntil, at + pauseMs)
     const state = { now: at, blockedUntil: this.#blockedUntil, calls: [], holds: [], waiters: [] }
     const made = take(state).calls.map((priority) => ({ at, priority }))
     this.#unstored = [...this.#unstored, ...made].filter((call) => call.at > at - keepMs)
     this.#stored = this.#stored.then(() => this.#store())
-    return undefined
   }
 
   /** Resolves when the counted calls are stored, or storing them has failed again. */

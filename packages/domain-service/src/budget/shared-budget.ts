@@ -18,6 +18,8 @@ export class SharedBudget implements CallBudget {
   readonly #replica: string
   /** A process has one hold for each priority. */
   readonly #holdIds: string[]
+  /** Of the last call that this process has read or made. */
+  #lastId = 0
 
   constructor(database: Postgres, { account, replica }: { account: string; replica: string }) {
     this.#sql = database
@@ -26,21 +28,31 @@ export class SharedBudget implements CallBudget {
     this.#holdIds = priorities.map((priority) => this.#idOf(priority))
   }
 
-  turn(since: number, pauseMs: number, take: (state: BudgetState) => BudgetShare) {
-    return this.#sql.transaction(async (transaction) => {
+  async turn(pauseMs: number, take: (state: BudgetState) => BudgetShare): Promise<void> {
+    const since = this.#lastId
+    this.#lastId = 0 // If it fails: a standby that is promoted may lack some calls, and give their ids again.
+    this.#lastId = await this.#sql.transaction(async (transaction) => {
       // Also locks the budget's row until the transaction ends.
       await transaction.run(sql`insert into ${budgets} as known (account, blocked_until)
         values (${this.#account}, case when ${pauseMs} > 0 then ${now} + ${pauseMs} else 0 end)
         on conflict (account) do update set blocked_until = greatest(known.blocked_until, excluded.blocked_until)`)
-      const state = await this.read(since, transaction)
+      const state = await this.#read(transaction, since)
       const share = take(state)
       await this.#publish(transaction, share)
-      return this.#count(transaction, share.calls)
+      return (await this.#count(transaction, share.calls)) ?? state.calls.at(-1)?.id ?? since
     })
   }
 
+  async read(): Promise<BudgetState> {
+    const since = this.#lastId
+    this.#lastId = 0 // As in a turn.
+    const state = await this.#read(this.#sql, since)
+    this.#lastId = state.calls.at(-1)?.id ?? since
+    return state
+  }
+
   // One statement, since every turn of every replica waits for it.
-  async read(since: number, database: SqlTransaction = this.#sql): Promise<BudgetState> {
+  async #read(database: SqlTransaction, since: number) {
     const ofAccount = sql`account = ${this.#account}`
     const row = await database.get<{ state: BudgetState }>(sql`select json_build_object(
         'now', ${now},

@@ -149,19 +149,19 @@ test('what other replicas of the account hold and wait for counts until it expir
   const priority: Priority = 'write'
   const share = { ...none, held: [{ priority, slots: 2 }], waiting: [{ priority, slots: 3 }] }
   const unknown = { priority: 'of another version' as Priority, slots: 1 }
-  await one.turn(0, 0, () => share)
-  await foreign.turn(0, 0, () => share)
-  await other.turn(0, 0, () => ({ ...share, waiting: [...share.waiting, unknown] }))
+  await one.turn(0, () => share)
+  await foreign.turn(0, () => share)
+  await other.turn(0, () => ({ ...share, waiting: [...share.waiting, unknown] }))
 
-  const before = await one.read(0)
-  await one.turn(0, 0, () => none)
-  const after = await other.read(0)
+  const before = await one.read()
+  await one.turn(0, () => none)
+  const after = await other.read()
   await postgres.query('update domain_service.call_holds set until = 0')
   await postgres.query('update domain_service.call_waiters set until = 0')
 
   expect(before).toMatchObject({ holds: share.held, waiters: share.waiting })
   expect(after).toMatchObject({ holds: [], waiters: [] })
-  expect(await one.read(0)).toMatchObject({ holds: [], waiters: [] })
+  expect(await one.read()).toMatchObject({ holds: [], waiters: [] })
 })
 
 test('a shorter pause does not end a longer one, and a call deletes what has expired', async () => {
@@ -172,12 +172,13 @@ test('a shorter pause does not end a longer one, and a call deletes what has exp
   await postgres.query(`insert into domain_service.call_holds (id, account, priority, slots, until)
     values ('dead', 'account', 'write', 3, 1)`)
 
-  await budget.turn(0, 60_000, () => none)
-  const { blockedUntil } = await budget.read(0)
-  await budget.turn(0, 1, () => ({ ...none, calls: ['write'] }))
+  await budget.turn(60_000, () => none)
+  const { blockedUntil } = await budget.read()
+  await budget.turn(1, () => ({ ...none, calls: ['write'] }))
 
   expect(blockedUntil).toBeGreaterThan(0)
-  expect(await budget.read(0)).toMatchObject({ blockedUntil, calls: [{ priority: 'write' }] })
+  const another = new SharedBudget(postgres, { account: 'account', replica: 'two' })
+  expect(await another.read()).toMatchObject({ blockedUntil, calls: [{ priority: 'write' }] })
   const left = await postgres.query(`select priority from domain_service.calls
     union all select priority from domain_service.call_holds`)
   expect(left).toHaveLength(1)
@@ -241,7 +242,7 @@ test('after an outage a replica counts the calls of a database that has lost som
   const { postgres, quotas } = set
   const [first, second] = quotas
   for (let count = 0; count < 6; count++) await first.take('write')
-  const read = vi.spyOn(first.budget, 'read').mockRejectedValue(new Error('away'))
+  const read = vi.spyOn(postgres, 'get').mockRejectedValue(new Error('away'))
   await expect.poll(() => read).toHaveBeenCalled()
   await postgres.query('delete from domain_service.calls')
   await postgres.query('alter table domain_service.calls alter column id restart')
