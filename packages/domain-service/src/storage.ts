@@ -14,8 +14,8 @@ import { HostUpdates } from './ledger/host-updates.ts'
 import { Ledger, type LedgerOptions } from './ledger/ledger.ts'
 import { databaseName, migrations } from './ledger/schema.ts'
 import { recordRegistrarEvent } from './ledger/stored-change.ts'
-import type { CallerOptions } from './registrar/caller.ts'
-import { RegistrarClient, ResponseCache } from './registrar/client.ts'
+import { RegistrarClient, type RegistrarOptions } from './registrar/client.ts'
+import { ResponseCache } from './registrar/response-cache.ts'
 import type { DomainInfo, Nameservers } from './registrar/responses.ts'
 import type { Replicas } from './zones/zone-dependencies.ts'
 import { ZoneSweep } from './zones/zone-watch.ts'
@@ -68,7 +68,7 @@ async function openStores({ database, budget, replicas }: Storage, { config, clo
 export async function openRegistry(
   storage: Storage,
   { findCaller }: Auth,
-  { calls, ...surroundings }: Surroundings & Pick<CallerOptions, 'calls'>,
+  { calls, ...surroundings }: Surroundings & Pick<RegistrarOptions, 'calls'>,
 ) {
   const { config, log, clock } = surroundings
   const { account, registrarTimeoutMs: timeoutMs, domainsTtlMs: ttlMs } = config

@@ -1,11 +1,13 @@
-import { HttpError } from '@domains-and-files/http'
+import { type Clock, delay, type Histogram, HttpError, type Logger } from '@domains-and-files/http'
 import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
 import { LRUCache } from 'lru-cache'
 import type { CallQuota, CallSlot } from '../budget/call-quota.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import { emailTypes, type Zone } from '../dns/zone.ts'
-import { emailTypeUnknown } from '../errors.ts'
-import { type CallerOptions, isNotFound, RegistrarCaller } from './caller.ts'
+import { domainNotFound, emailTypeUnknown } from '../errors.ts'
+import { CallFailed } from './call-failed.ts'
+import { CircuitBreaker } from './circuit-breaker.ts'
+import type { CacheOptions } from './response-cache.ts'
 import {
   type DomainInfo,
   type Element,
@@ -16,22 +18,58 @@ import {
   readZone,
   requireSuccess,
 } from './responses.ts'
+import type { Account, Call, RegistrarTransport } from './transport.ts'
 
-/** The registrar, one method per command. Reads are repeated where that may help; a write is sent once. */
+export interface RegistrarOptions {
+  account: Account
+  /** Per call. A read is repeated only while less than twice this has passed since its first try. */
+  timeoutMs: number
+  quota: CallQuota
+  clock: Clock
+  log: Logger
+  /** Observes the seconds of each call. */
+  calls?: Histogram<'command' | 'outcome'> | undefined
+  /** Called when the circuit breaker opens, and when it closes. */
+  onFailing?: ((isFailing: boolean) => void) | undefined
+}
+
+interface Command<Value> extends Call {
+  /** Converts the answer; throws {CallFailed} where it cannot. */
+  read: (result: Element, domain: string, response: Element) => Value
+  slot: CallSlot
+  /** Called right before the first byte is sent. Where it throws, nothing is sent. */
+  onSend?: (() => void) | undefined
+}
+
+const maxTries = 3
+
+/**
+ * The registrar, one method per command. Each call waits for its slot of the quota, is refused while the circuit breaker
+ * is open, and is measured. Reads are repeated where that may help; a write is sent once.
+ */
 export class RegistrarClient {
-  readonly #options: CallerOptions
-  readonly #caller: RegistrarCaller
+  readonly #options: RegistrarOptions
   readonly quota: CallQuota
+  readonly #breaker: CircuitBreaker
+  /** Names that the registrar does not know, per command: it is not asked again for 60 s. */
+  readonly #unknown: LRUCache<string, true>
+  #transport: RegistrarTransport | undefined
+  /** The last outcomes of calls about the account, as the API has them. */
+  #outcomes: { last_success_at: string | null; last_failure: { at: string; code: string } | null } = {
+    last_success_at: null,
+    last_failure: null,
+  }
 
-  constructor(options: CallerOptions) {
+  constructor(options: RegistrarOptions) {
     this.#options = options
-    this.#caller = new RegistrarCaller(options)
     this.quota = options.quota
+    this.#breaker = new CircuitBreaker(options.clock, options.onFailing)
+    this.#unknown = new LRUCache({ max: 1_000, ttl: 60_000, ttlResolution: 0, perf: options.clock })
   }
 
   /** One page of the account's domains, and the number of all that match. */
   listDomains(query: ListQuery, slot: CallSlot = 'read') {
-    return this.#caller.read({
+    return this.#read({
       ...command('domains.getList', 'DomainGetListResult'),
       params: {
         ListType: query.listType,
@@ -47,11 +85,11 @@ export class RegistrarClient {
 
   /** The suffixes that the registrar sells, as it describes them. */
   tlds(): Promise<Element> {
-    return this.#caller.read({ ...command('domains.getTldList', 'Tlds'), read: (tlds) => tlds })
+    return this.#read({ ...command('domains.getTldList', 'Tlds'), read: (tlds) => tlds })
   }
 
   info(domain: Domain, slot: CallSlot): Promise<DomainInfo> {
-    return this.#caller.read({
+    return this.#read({
       ...command('domains.getInfo', 'DomainGetInfoResult', domain),
       params: { DomainName: domain.name },
       read: readDomainInfo,
@@ -68,7 +106,7 @@ export class RegistrarClient {
   /** Falls back to getInfo for a FreeDNS domain, which the command for nameservers does not know. */
   async nameservers(domain: Domain, slot: CallSlot): Promise<Nameservers> {
     try {
-      return await this.#caller.read({
+      return await this.#read({
         ...command('domains.dns.getList', 'DomainDNSGetListResult', domain),
         read: readNameserverList,
         slot,
@@ -88,7 +126,7 @@ export class RegistrarClient {
   async zone(domain: Domain, slot: CallSlot, onRead = this.onZone): Promise<Zone> {
     const { clock } = this.#options
     let readAt = clock.now()
-    const zone = await this.#caller.read({
+    const zone = await this.#read({
       ...command('domains.dns.getHosts', 'DomainDNSGetHostsResult', domain),
       read: readZone,
       slot,
@@ -108,16 +146,16 @@ export class RegistrarClient {
   async replaceZone(domain: Domain, zone: Zone, slot: CallSlot, onSend: () => void): Promise<void> {
     const setHosts = command('domains.dns.setHosts', 'DomainDNSSetHostsResult', domain)
     const params = { ...setHosts.params, ...hostParams(zone) }
-    return this.#caller.send({ ...setHosts, params, read: requireSuccess, slot, onSend })
+    return this.#send({ ...setHosts, params, read: requireSuccess, slot, onSend })
   }
 
   /** The state of the registrar, as the API has it; makes no call. */
   state() {
     return {
       client_ip: this.#options.account.clientIp,
-      breaker: this.#caller.breaker.state,
+      breaker: this.#breaker.state,
       calls_waiting: this.quota.waiting,
-      ...this.#caller.outcomes,
+      ...this.#outcomes,
     }
   }
 
@@ -131,8 +169,75 @@ export class RegistrarClient {
   }
 
   /** Refuses calls that wait for a slot; resolves when calls under way are answered. */
-  close(): Promise<void> {
-    return this.#caller.close()
+  async close(): Promise<void> {
+    this.quota.close()
+    await this.#transport?.close()
+  }
+
+  /**
+   * Makes a call that changes nothing, up to three times with backoff.
+   * @throws {HttpError}; a domain that the registrar does not know is remembered for 60 s.
+   */
+  async #read<Value>(command: Command<Value>): Promise<Value> {
+    const { clock, timeoutMs, log } = this.#options
+    const { command: name, domain } = command
+    const key = `${name} ${domain}`
+    const startedAt = clock.now()
+    if (this.#unknown.has(key)) throw domainNotFound(domain)
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#send(command)
+      } catch (error) {
+        if (domain && isNotFound(error)) this.#unknown.set(key, true)
+        if (!(error instanceof CallFailed)) throw error
+        const mayHelp = error.kind === 'unknown' || error.kind === 'busy'
+        if (!mayHelp || tries === maxTries || clock.now() - startedAt >= 2 * timeoutMs) throw error
+        log.warn({ command: name, code: error.code }, 'retrying read')
+        // Jitter avoids synchronized retries.
+        await delay(clock, 50 * 2 ** tries * (0.5 + Math.random() / 2))
+      }
+    }
+  }
+
+  /** Makes a call once. @throws {CallFailed}, or the HttpError of quota, breaker and `onSend`, which sent nothing. */
+  async #send<Value>(command: Command<Value>): Promise<Value> {
+    const { account, timeoutMs, calls } = this.#options
+    const { slot, onSend = () => undefined } = command
+    this.#breaker.admit(false)
+    // Loaded with the first call: the HTTP client and the XML parser take a fifth of the start.
+    const { RegistrarTransport: Transport } = await import('./transport.ts')
+    this.#transport ??= new Transport(account, timeoutMs)
+    await this.quota.take(slot)
+    // Only now: some calls wait for their slot for hours.
+    this.#breaker.admit()
+    const observe = calls?.startTimer({ command: command.command })
+    try {
+      const { response, result } = await this.#transport.call(command, onSend)
+      const value = command.read(result, command.domain, response)
+      this.#breaker.succeeded()
+      this.#outcomes = { last_success_at: new Date().toISOString(), last_failure: null }
+      observe?.({ outcome: 'ok' })
+      return value
+    } catch (error) {
+      if (error instanceof CallFailed) {
+        observe?.({ outcome: error.code })
+        this.#recordFailure(error, command)
+      } else this.#breaker.skipped()
+      throw error
+    }
+  }
+
+  #recordFailure(failure: CallFailed, { command: name, domain }: Command<unknown>) {
+    const { log, account } = this.#options
+    const { kind, number } = failure
+    if (kind === 'auth') log.error({ command: name, number }, remedyOf(account))
+    if (kind === 'busy') this.quota.pause(1_000)
+    // What the registrar answers about one domain says nothing about the account.
+    const isAboutAccount = !failure.isAnswer || domain === '' || kind === 'auth' || kind === 'busy'
+    if (kind === 'unknown' && isAboutAccount) this.#breaker.failed()
+    else this.#breaker.succeeded()
+    if (kind !== 'refused' && isAboutAccount)
+      this.#outcomes.last_failure = { at: new Date().toISOString(), code: failure.code }
   }
 }
 
@@ -160,88 +265,7 @@ function hostParams({ emailType, rows }: Zone): Record<string, string> {
   return params
 }
 
-export interface Cached<Value> {
-  value: Value
-  /** Milliseconds since it was read. */
-  age: number
-  /** Expired; served because the reload failed. */
-  stale: boolean
-}
+const remedyOf = ({ clientIp, apiUser }: Account) =>
+  `registrar refused the credentials: whitelist the address ${clientIp} in its panel for ${apiUser}, enable API access, check REGISTRAR_API_USER and REGISTRAR_API_KEY`
 
-export interface CacheOptions {
-  ttlMs: number
-  /** Maximum age of a value that counts as fresh; 0 unless calls are scarce. */
-  freshAgeMs: () => number
-  now: () => number
-  /** The version, which each write of any process raises: an answer of another version is outdated. */
-  versionOf?: ((key: string) => Promise<number>) | undefined
-}
-
-const maxStaleMs = 300_000
-
-/**
- * Answers of the registrar by key; concurrent loads of a key are one load. A load that began before `put`
- * or `drop` neither overwrites what they did nor is joined after them.
- */
-export class ResponseCache<Value> {
-  readonly #options: CacheOptions
-  readonly #entries = new LRUCache<string, { value: Value; at: number; version: number }>({ max: 2_000 })
-  readonly #loads = new Map<string, { loaded: Promise<Value>; version: number }>()
-  readonly counts = { hit: 0, miss: 0, stale: 0 }
-
-  constructor(options: CacheOptions) {
-    this.#options = options
-  }
-
-  /**
-   * The cached value up to `ttlMs` old, or up to `freshAgeMs` if `fresh`; otherwise a loaded one. If loading fails for a
-   * reason that may pass, an expired value up to five minutes old, but never if `fresh`.
-   */
-  async read(key: string, load: () => Promise<Value>, fresh = false): Promise<Cached<Value>> {
-    const { ttlMs, freshAgeMs, now, versionOf } = this.#options
-    const version = versionOf ? await versionOf(key) : 0
-    const known = this.#entries.get(key)
-    const entry = known?.version === version ? known : undefined
-    const age = entry ? Math.max(0, now() - entry.at) : Infinity
-    if (entry && ((!fresh && age < ttlMs) || age < freshAgeMs())) {
-      this.counts.hit++
-      return { value: entry.value, age, stale: false }
-    }
-    this.counts.miss++
-    try {
-      return { value: await this.#load(key, version, load), age: 0, stale: false }
-    } catch (error) {
-      // Such a failure may pass by itself: an older value serves better than none.
-      const isTransient = error instanceof HttpError && error.status >= 500 && error.code.startsWith('registrar_')
-      if (!entry || age > maxStaleMs || fresh || !isTransient) throw error
-      this.counts.stale++
-      return { value: entry.value, age, stale: true }
-    }
-  }
-
-  /** `version`: what `versionOf` gave when the value was current. */
-  put(key: string, value: Value, version = 0) {
-    this.drop(key)
-    this.#entries.set(key, { value, at: this.#options.now(), version })
-  }
-
-  drop(key: string) {
-    this.#loads.delete(key)
-    this.#entries.delete(key)
-  }
-
-  async #load(key: string, version: number, load: () => Promise<Value>): Promise<Value> {
-    const running = this.#loads.get(key)
-    if (running?.version === version) return running.loaded
-    const loading = { loaded: load(), version }
-    const isLatest = () => this.#loads.get(key) === loading
-    this.#loads.set(key, loading)
-    try {
-      const value = await loading.loaded
-      if (isLatest()) this.put(key, value, version)
-      return value
-    } finally {
-      if (isLatest()) this.#loads.delete(key)
-    }
-  }
-}
+const isNotFound = (error: unknown) => error instanceof HttpError && error.code === 'domain_not_found'

@@ -4,7 +4,8 @@ import type { Zone } from '../dns/zone.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
 import type { Leases } from '../ledger/replicas/leases.ts'
-import type { RegistrarClient, ResponseCache } from '../registrar/client.ts'
+import type { RegistrarClient } from '../registrar/client.ts'
+import type { ResponseCache } from '../registrar/response-cache.ts'
 
 /** What every part of a zone write uses. */
 export interface ZoneDependencies {

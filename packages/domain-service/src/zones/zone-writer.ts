@@ -5,7 +5,7 @@ import { parseRow, type Row } from '../dns/record.ts'
 import { changesOf, type Zone } from '../dns/zone.ts'
 import { changeOutdated } from '../errors.ts'
 import type { ChangeRequest, ChangeZones } from '../ledger/ledger.ts'
-import { type Cached, ResponseCache } from '../registrar/client.ts'
+import { type Cached, ResponseCache } from '../registrar/response-cache.ts'
 import { readCurrent } from './batch/current-zone.ts'
 import {
   approvalOf,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { domainNotFound, registrarError } from '../../src/errors.ts'
-import { ResponseCache } from '../../src/registrar/client.ts'
+import { ResponseCache } from '../../src/registrar/response-cache.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const options = { ttlMs: 1_000, now: () => 0, freshAgeMs: () => 0 }
