@@ -2,7 +2,7 @@ import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/
 import { databaseProblem } from '@domains-and-files/http'
 import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
-import { leaseLost, ledgerUnavailable, serviceStopping } from '../errors.ts'
+import { ledgerUnavailable, serviceStopping } from '../errors.ts'
 import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
 import { Batch } from './batch/batch.ts'
 import { failed, readResult } from './batch/batch-recorder.ts'
@@ -273,17 +273,5 @@ export class DomainWrites {
     if (!end || end.requestId === (requestId ?? end.requestId)) return end
     end.reject(databaseProblem(new OutcomeUnknownError(new Error(`change ${id} is lost`))))
     return undefined
-  }
-
-  /**
-   * Requires a lease that outlasts a call: the call must end, or time out, before another replica can acquire the lease.
-   * @throws {HttpError} where this process may not send the zone any more.
-   */
-  checkLease() {
-    const { replicas, timeoutMs } = this.#options
-    const { name } = this.#domain
-    if (!replicas) return
-    const { expiresAt = 0 } = replicas.leases.current(name) ?? {}
-    if (expiresAt - performance.now() <= timeoutMs) throw leaseLost(name)
   }
 }

@@ -46,7 +46,11 @@ export class WriteQueue {
     this.#options = options
     const onError = (error: unknown) => log.error({ err: error }, 'queued changes not read')
     this.#task = new BackgroundTask({ run: () => this.#startNext(), clock, onError })
-    if (options.replicas) options.replicas.onChange = (domain) => this.#wake(domain)
+    if (options.replicas)
+      options.replicas.onChange = (domain) => {
+        const changed = domain ? [this.#domains.get(domain)] : this.#domains.values()
+        for (const each of changed) each?.wake()
+      }
   }
 
   /** Resolves when the change is done. */
@@ -126,11 +130,6 @@ export class WriteQueue {
   /** Reads the zone, resolves its open sends and repairs a late write. Waits for call slots without a deadline. */
   check(domain: Domain): Promise<void> {
     return this.#writesOf(domain).carryOut({ mustRead: true })
-  }
-
-  #wake(domain: string | undefined) {
-    const woken = domain ? [this.#domains.get(domain)] : this.#domains.values()
-    for (const each of woken) each?.wake()
   }
 
   /** Whether writes of this domain wait or are under way in this process. */

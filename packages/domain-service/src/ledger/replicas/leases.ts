@@ -94,13 +94,19 @@ export class Leases {
     return lease && lease.expiresAt > performance.now() ? lease : undefined
   }
 
+  /** @throws 503 `unavailable` unless this process holds the lease, for longer than `leftMs` from now. */
+  require(name: string, leftMs = 0): Lease {
+    const lease = this.#held.get(name)
+    if (lease && lease.expiresAt - performance.now() > leftMs) return lease
+    throw leaseLost(name)
+  }
+
   /**
    * Locks a lease that this process holds for the rest of a transaction, so that no other process can acquire it before.
    * @throws 503 `unavailable` where it does not hold it any more.
    */
   async lock(transaction: SqlTransaction, name: string): Promise<Lease> {
-    const lease = this.current(name)
-    if (!lease) throw leaseLost(name)
+    const lease = this.require(name)
     const found = await transaction.get(sql`select 1 from ${leases} where name = ${name}
       and holder = ${this.#options.holder} and fence = ${lease.fence} and until > ${leaseNow} ${forUpdate}`)
     if (!found) throw leaseLost(name)

@@ -44,8 +44,6 @@ export interface BatchOptions extends ZoneDependencies {
   queue: {
     /** Adds the writes that are queued. Returns the id up to which it has added all: later ones would overtake others. */
     gather(writes: QueuedChange[]): Promise<number>
-    /** Called right before a zone is sent. @throws {HttpError} where this process may not send it any more. */
-    checkLease(): void
     resolve(write: QueuedChange, result: WriteResult): void
     reject(write: QueuedChange, error: unknown): void
   }

@@ -35,8 +35,7 @@ interface Write {
   sends: Pick<DomainSends, 'recent' | 'late'>
 }
 
-/** See `BatchOptions`. */
-type Options = ZoneDependencies & { domain: Domain; queue: { checkLease(): void } }
+type Options = ZoneDependencies & { domain: Domain }
 
 // Maximum age of a read that a write is based on: the write undoes what other tools have written since. Under a second
 // from the first byte of the read's request to that of the write's, with a margin for the resolution of clocks.
@@ -137,7 +136,7 @@ export class RegistrarZone implements Disposable {
   }
 
   async #send(write: Write): Promise<Unsent | { failure: CallFailed | undefined }> {
-    const { registrar, domain, queue } = this.#options
+    const { registrar, domain, replicas, timeoutMs } = this.#options
     for (let attempt = 1; ; attempt++) {
       let isSending = false
       try {
@@ -148,7 +147,8 @@ export class RegistrarZone implements Disposable {
         this.#compareReadBacks()
         await registrar.replaceZone(domain, write.after, this.#slot, () => {
           if (!this.isFresh) throw new StaleRead()
-          queue.checkLease()
+          // The call must end, or time out, before another replica can acquire the lease.
+          replicas?.leases.require(domain.name, timeoutMs)
           this.#hasSent = true
         })
         return { failure: undefined }

@@ -52,7 +52,6 @@ async function write(
     domain: { name: 'example.com', sld: 'example', tld: 'com' },
     verify: true,
     log: { warn: () => {} },
-    queue: { checkLease: () => undefined },
   } as never) // The only methods that are called.
   const known = { recent, late: [] }
   await readCurrent(zone, known)

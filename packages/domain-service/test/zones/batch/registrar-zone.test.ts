@@ -251,7 +251,6 @@ test('a write that the registrar was too busy for goes on with the zone that was
     domain: { name: 'example.com', sld: 'example', tld: 'com' },
     verify: true,
     log: createLogger({ name: 'test', level: 'silent' }),
-    queue: { checkLease: () => undefined },
   } as never) // The only methods that are called.
   const known = { recent: [], late: [] }
   await registrar.read()
