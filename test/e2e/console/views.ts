@@ -21,6 +21,7 @@ const views = {
   statistics: '/statistics',
   tokens: '/tokens',
   users: '/users',
+  trusts: '/trusts',
   events: '/events',
   webhooks: '/webhooks',
 }

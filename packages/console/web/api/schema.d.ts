@@ -68,6 +68,7 @@ export type Pagination = Domain['Pagination'] & { total_is_exact?: boolean }
 export type TokenInput = Domain['NewTokenInput']
 export type ApiToken = Domain['ApiToken']
 export type User = Domain['User']
+export type Trust = Domain['Trust']
 
 export type DomainEntry = Domain['DomainEntry']
 export type DomainList = Answer<Domains['listDomains']>

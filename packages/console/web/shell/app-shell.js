@@ -27,6 +27,7 @@ const places = [
   ['webhooks', 'Webhooks', 'link', undefined, 'webhooks/webhook-list', isAdmin],
   ['tokens', 'API tokens', 'key', undefined, 'tokens/token-list'],
   ['users', 'Users', 'person', undefined, 'users/user-list', managesUsers],
+  ['trusts', 'Trusts', 'lock', undefined, 'trusts/trust-list', managesUsers],
 ]
 
 /** @type {Place} */

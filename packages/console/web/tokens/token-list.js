@@ -40,7 +40,7 @@ class TokenList extends ServiceLists {
       tokens,
       {
         Name: ({ name, hint }) => html`<strong>${name}</strong> <code class="muted">…${hint}</code>`,
-        Rights: rightsOf,
+        Rights: rightsChips,
         'Last used': ({ last_used_at: at }) => (at ? formatAge(at) : 'never'),
         Expires: ({ expires_at: at }) => {
           if (at && new Date(at).getTime() <= Date.now()) return html`<span class="chip">expired</span>`
@@ -51,12 +51,6 @@ class TokenList extends ServiceLists {
     )
   }
 }
-
-/** @param {Api.ApiToken} token */
-const rightsOf = (token) => html`
-  ${rightsChips(token)}
-  ${token.records?.map(({ name, types }) => html`<span class="chip">${name} ${types.join(' ')}</span>`) ?? nothing}
-  ${token.networks?.map((network) => html`<span class="chip">from ${network}</span>`) ?? nothing}`
 
 customElements.define('token-list', TokenList)
 

@@ -52,12 +52,14 @@ export class ServiceLists extends RouteView {
 }
 
 /**
- * The role of a user or an API token, and its limits.
- * @param {Pick<Api.ApiToken, 'role' | 'domains' | 'folders' | 'writes'>} rights
+ * The role of a user, an API token or a trust, and its limits.
+ * @param {Partial<Pick<Api.ApiToken, 'role' | 'domains' | 'folders' | 'writes' | 'records' | 'networks'>>} rights
  */
-export function rightsChips({ role, domains, folders, writes }) {
+export function rightsChips({ role, domains, folders, writes, records, networks }) {
   const limits = [...(domains ?? []), ...(folders ?? []), ...(writes ? ['proposes'] : [])]
   return html`
     ${role ? html`<span class="chip">${role}</span>` : nothing}
-    ${limits.map((limit) => html`<span class="chip accent">${limit}</span>`)}`
+    ${limits.map((limit) => html`<span class="chip accent">${limit}</span>`)}
+    ${records?.map(({ name, types }) => html`<span class="chip">${name} ${types.join(' ')}</span>`) ?? nothing}
+    ${networks?.map((network) => html`<span class="chip">from ${network}</span>`) ?? nothing}`
 }

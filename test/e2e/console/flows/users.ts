@@ -3,6 +3,21 @@ import type { Flows } from '../tester.ts'
 
 /** Users: invite, change, remove; one's own password. */
 export const userFlows: Flows = {
+  'shows the trusts of each service, and removes one': async (tester) => {
+    const claims = { repository: 'acme/site' }
+    const trust = { name: 'deploy-site', issuer: 'https://ci.example.com', audience: 'files', claims, role: 'editor' }
+    const api = await tester.filesApi()
+    await api.call('POST', '/api/trusts', { ...trust, folders: ['site/'] })
+    await tester.goTo('/trusts')
+    await tester.text('repository = acme/site').waitFor()
+    await tester.text('No trusts yet').waitFor()
+    await tester.checkAccessibility('trusts')
+    await tester.button('Remove deploy-site').click()
+    await tester.button(/^Remove$/).click()
+    await tester.text('deploy-site removed').waitFor()
+    assert.deepEqual((await api.call('GET', '/api/trusts')).trusts, [])
+  },
+
   'invites a user, who sets a password, changes it, and is removed': async (tester) => {
     const { page, everything } = tester
     await tester.goTo('/users')
