@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { commandOf } from './build/sources.ts'
 
 // `npm run backup -- <domain|static|all> <folder>`, and `restore`. Runs the command of each service; `all` covers
 // everything that `npm start` stores: both services, with the users, the admin's password and the sandbox's state.
@@ -35,7 +36,7 @@ if (!folder || more.length > 0 || ![...services, 'all'].includes(target)) {
 process.exit(target === 'all' ? runAll(folder) : runService(target, folder, {}))
 
 function runService(service: string, path: string, env: Record<string, string>): number {
-  const script = join(root, `packages/${service}-service/src/maintenance/data-command.ts`)
+  const script = commandOf(root, `${service}-service`, 'data-command')
   // `npm start` gives each service a folder in its DATA_DIR, and both one users file.
   const dataDir = join(process.env.DATA_DIR || 'data', `${service}-service`)
   const isOfStart = !process.env.DATA_DIR || (command !== 'restore' && existsSync(dataDir))

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { commandOf } from './build/sources.ts'
 
 // `npm run drill -- <domain|static> <folder>`: a recovery drill of the embedded form beside the running service. It adds a
 // backup to the folder, checks every byte of it, restores it elsewhere, checks what was restored, and compares its rows and
@@ -25,7 +26,7 @@ if (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE) {
 }
 
 const backupCommand = join(import.meta.dirname, 'backup.ts')
-const filesCommand = join(import.meta.dirname, '../packages/static-service/src/maintenance/files-command.ts')
+const filesCommand = commandOf(join(import.meta.dirname, '..'), 'static-service', 'files-command')
 const scratch = mkdtempSync(join(tmpdir(), 'drill-'))
 const restored = join(scratch, 'restored')
 const again = join(scratch, 'backups')

@@ -3,13 +3,11 @@ import { isBuiltin } from 'node:module'
 import { basename, join } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 
-/** What a package's bundles start from, by their names; without an entry here `src/main.ts`. */
-const entries: Record<string, Record<string, string>> = {
-  client: {
-    index: 'src/index.ts',
-    domains: 'src/commands/domains.ts',
-    files: 'src/commands/files.ts',
-  },
+/** What a package's bundles start from, which name them; without an entry here `main`. */
+const entries: Record<string, string[]> = {
+  client: ['index', 'commands/domains', 'commands/files'],
+  'domain-service': ['main', 'maintenance/data-command'],
+  'static-service': ['main', 'maintenance/data-command', 'maintenance/files-command'],
 }
 
 /**
@@ -20,7 +18,7 @@ export async function bundle(directory: string) {
   await rm(join(directory, 'dist'), { recursive: true, force: true })
   const build = await rolldown({
     cwd: directory,
-    input: entries[basename(directory)] ?? 'src/main.ts',
+    input: (entries[basename(directory)] ?? ['main']).map((entry) => `src/${entry}.ts`),
     platform: 'node',
     external: leftOut,
     // A program that uses nothing of such a package does not load it; of ours a worker thread loads what it uses.

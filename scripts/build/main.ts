@@ -7,11 +7,11 @@ const programs = ['registrar-sandbox', 'domain-service', 'static-service', 'cons
 const names = process.argv.slice(2)
 
 const root = join(import.meta.dirname, '../..')
-const digest = await digestSources(root)
+const digest = digestSources(root)
 for (const name of names.length > 0 ? names : programs) {
   const directory = join(root, 'packages', name)
-  if (await isBuilt(directory, digest)) continue
+  if (isBuilt(directory, digest)) continue
   const { bundle } = await import('./bundle.ts')
   await bundle(directory)
-  await recordBuild(directory, digest)
+  recordBuild(directory, digest)
 }

@@ -1,29 +1,33 @@
 import { createHash } from 'node:crypto'
-import { glob, readFile, writeFile } from 'node:fs/promises'
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 // Contents and not times: an unpacked archive may have times older than the last build.
 const inputs = ['packages/*/src/**/*.ts', 'packages/*/package.json', 'scripts/build/*.ts', 'pnpm-lock.yaml']
 
 /** A digest of all that the bundles are made of. */
-export async function digestSources(root: string): Promise<string> {
-  const files: string[] = []
-  for await (const file of glob(inputs, { cwd: root })) files.push(file)
+export function digestSources(root: string): string {
   const hash = createHash('sha256')
-  for (const file of files.sort()) {
-    hash.update(`${file}\n`).update(await readFile(join(root, file)))
+  for (const file of globSync(inputs, { cwd: root }).sort()) {
+    hash.update(`${file}\n`).update(readFileSync(join(root, file)))
   }
   return hash.digest('hex')
 }
 
 /** Whether the package's bundle was made from the sources with this digest. */
 export const isBuilt = (directory: string, digest: string) =>
-  readFile(recordIn(directory), 'utf8').then(
-    (recorded) => recorded === digest,
-    () => false,
-  )
+  existsSync(recordIn(directory)) && readFileSync(recordIn(directory), 'utf8') === digest
+
+/**
+ * The script of a service's command: its bundle starts in half the time. From the sources where they have changed since the
+ * build: to bundle them would replace what a running service loads.
+ */
+export function commandOf(root: string, service: string, name: string): string {
+  const directory = join(root, 'packages', service)
+  return join(directory, isBuilt(directory, digestSources(root)) ? `dist/${name}.js` : `src/maintenance/${name}.ts`)
+}
 
 /** Called when a bundle is complete, so that an interrupted build is repeated. */
-export const recordBuild = (directory: string, digest: string) => writeFile(recordIn(directory), digest)
+export const recordBuild = (directory: string, digest: string) => writeFileSync(recordIn(directory), digest)
 
 const recordIn = (directory: string) => join(directory, 'dist/sources.sha256')

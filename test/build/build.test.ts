@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { bundle } from '../../scripts/build/bundle.ts'
-import { digestSources, isBuilt, recordBuild } from '../../scripts/build/sources.ts'
+import { commandOf, digestSources, isBuilt, recordBuild } from '../../scripts/build/sources.ts'
 
 let root: string
 let program: string
@@ -67,14 +67,14 @@ test.each(['domain-service', 'static-service'])(
 )
 
 test('a program is built until its build is recorded, and its files may be older than that', async () => {
-  const digest = await digestSources(root)
+  const digest = digestSources(root)
   await bundle(program)
-  expect(await isBuilt(program, digest)).toBe(false)
+  expect(isBuilt(program, digest)).toBe(false)
 
-  await recordBuild(program, digest)
+  recordBuild(program, digest)
   utimesSync(join(program, 'src/main.ts'), 1, 1)
 
-  expect(await isBuilt(program, await digestSources(root))).toBe(true)
+  expect(isBuilt(program, digestSources(root))).toBe(true)
 })
 
 test.each([
@@ -85,9 +85,22 @@ test.each([
   'pnpm-lock.yaml',
 ])('after a change of %s it is built again', async (file) => {
   await bundle(program)
-  await recordBuild(program, await digestSources(root))
+  recordBuild(program, digestSources(root))
 
   write(file, '{}')
 
-  expect(await isBuilt(program, await digestSources(root))).toBe(false)
+  expect(isBuilt(program, digestSources(root))).toBe(false)
+})
+
+test('a command runs from its bundle, and from the sources where they have changed', () => {
+  const command = () => commandOf(root, 'program', 'data-command')
+  mkdirSync(join(program, 'dist'))
+
+  const before = command()
+  recordBuild(program, digestSources(root))
+  const built = command()
+  write('packages/program/src/main.ts', '{}')
+
+  const source = join(program, 'src/maintenance/data-command.ts')
+  expect([before, built, command()]).toEqual([source, join(program, 'dist/data-command.js'), source])
 })

@@ -142,7 +142,7 @@ test('a backup of another service is refused', async () => {
   const outside = makeFolder()
   await using service = await start({ domains: [{ name: 'example.com', hosts: [www] }] })
   await runCli(service.dataDir, 'backup', join(outside, 'monday'))
-  const cli = join(import.meta.dirname, '../../../static-service/src/maintenance/data-command.ts')
+  const cli = join(import.meta.dirname, '../../../static-service/dist/data-command.js')
 
   const { status, stderr } = spawnSync(process.execPath, [cli, 'restore', join(outside, 'monday')], {
     env: {

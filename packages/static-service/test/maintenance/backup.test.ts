@@ -18,7 +18,7 @@ import { mountSmallDisk } from '../support/small-disk.ts'
 import { start } from '../support/start.ts'
 import { alter, digestOf, filesBelow, rowsIn } from '../support/stored-contents.ts'
 
-const cli = join(import.meta.dirname, '../../src/maintenance/data-command.ts')
+const cli = join(import.meta.dirname, '../../dist/data-command.js')
 const env = (dataDir: string) => ({
   PATH: process.env.PATH,
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,

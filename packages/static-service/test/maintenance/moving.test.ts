@@ -12,7 +12,7 @@ import { startSharedStores } from '../support/shared-stores.ts'
 import { type Service, start } from '../support/start.ts'
 import { digestOf, flip } from '../support/stored-contents.ts'
 
-const cli = join(import.meta.dirname, '../../src/maintenance/data-command.ts')
+const cli = join(import.meta.dirname, '../../dist/data-command.js')
 
 async function makeFolder() {
   const folder = await mkdtemp(join(tmpdir(), 'static-moving-'))

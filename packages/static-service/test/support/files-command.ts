@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { runCommand } from '../../../../test/support/run-command.ts'
 import { manageFiles } from '../../src/maintenance/files-command.ts'
 
-const file = join(import.meta.dirname, '../../src/maintenance/files-command.ts')
+const file = join(import.meta.dirname, '../../dist/files-command.js')
 
 /** `npm run files` in this process. */
 export async function runCli(dataDir: string, ...args: string[]) {
