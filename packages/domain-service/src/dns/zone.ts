@@ -136,10 +136,9 @@ export const findRrset = (zone: Zone, name: string, type: string): Rrset | undef
 function toRrset(named: NamedRrset, records: HostRecord[]): Rrset {
   const ttls = new Set(records.map(({ ttl }) => ttl))
   const isMixed = ttls.size > 1 && { mixed_ttl: true as const }
-  return { ...named, ttl: Math.min(...ttls), values: records.map(textOf), ...isMixed }
+  const values = records.map(({ address, mx_pref }) => (mx_pref === undefined ? address : `${mx_pref} ${address}`))
+  return { ...named, ttl: Math.min(...ttls), values, ...isMixed }
 }
-
-const textOf = ({ address, mx_pref }: HostRecord) => (mx_pref === undefined ? address : `${mx_pref} ${address}`)
 
 /** The fields of a value of an RRset. That of MX has a preference before its host name; without one it is malformed. */
 export function readValue(type: string, value: string): Pick<RecordInput, 'address' | 'mx_pref'> {

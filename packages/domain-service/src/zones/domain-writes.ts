@@ -137,7 +137,6 @@ export class DomainWrites {
       const mustRead =
         tasks.some((task) => task.mustRead) ||
         (!hasWorked && writes.length === 0 && (await ledger.hasOpenSend(this.#domain.name)))
-      if (this.#isStopped) this.#endTasks(this.#tasks, serviceStopping())
       if (this.#isStopped || !(mustRead || writes.length > 0)) {
         this.#endTasks(tasks)
         return hasWorked

@@ -55,7 +55,6 @@ export class WriteQueue {
 
   /** Resolves when the change is done. */
   async write(domain: Domain, request: ChangeRequest): Promise<WriteResult> {
-    if (this.#isClosing) throw serviceStopping()
     const writes = this.#writesOf(domain)
     const length = JSON.stringify(request.edit).length
     const isFull = writes.length + length > maxQueuedLength || this.#length + length > maxTotalLength
@@ -96,7 +95,6 @@ export class WriteQueue {
    * Resolves when the attempt has ended, or found no free calls; rejects where the zone could not be read.
    */
   async retryNow(domain: Domain, id: number, caller: string): Promise<void> {
-    if (this.#isClosing) throw serviceStopping()
     await this.#writesOf(domain).carryOut({ mustRead: false, awaited: { id, caller } })
   }
 
@@ -128,8 +126,8 @@ export class WriteQueue {
   }
 
   /** Reads the zone, resolves its open sends and repairs a late write. Waits for call slots without a deadline. */
-  check(domain: Domain): Promise<void> {
-    return this.#writesOf(domain).carryOut({ mustRead: true })
+  async check(domain: Domain): Promise<void> {
+    await this.#writesOf(domain).carryOut({ mustRead: true })
   }
 
   /** Whether writes of this domain wait or are under way in this process. */
@@ -152,6 +150,7 @@ export class WriteQueue {
 
   // One object at a time for each domain: the only process has no lease.
   #writesOf(domain: Domain): DomainWrites {
+    if (this.#isClosing) throw serviceStopping()
     const onIdle = () => void this.#domains.delete(domain.name)
     return this.#domains.getOrInsertComputed(domain.name, () => new DomainWrites(domain, { ...this.#options, onIdle }))
   }

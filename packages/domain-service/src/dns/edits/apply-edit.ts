@@ -1,6 +1,6 @@
 import { validationFailed } from '@domains-and-files/http'
 import { recordNotFound, revertConflict, tooManyRecords } from '../../errors.ts'
-import { keyOf, type NamedRrset, ownerOf, parseRow, type RecordInput, type Row, validateName } from '../record.ts'
+import { keyOf, type NamedRrset, ownerOf, parseRow, type Row, validateName } from '../record.ts'
 import { differenceOf, keepEmailType, readValue, subtract, validateEmailType, type Zone } from '../zone.ts'
 import {
   type Candidate,
@@ -112,10 +112,13 @@ function replaceRecords(zone: Zone, edit: ReplaceEdit): Zone {
 
 // Exactly these values. Without `ttl`, those that are there keep theirs, and new ones take the lowest of these.
 function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
-  const records = readValues(edit)
+  const { name, type, ttl, values = [] } = edit
+  // Of a malformed value of MX.
+  const preference = type.toUpperCase() === 'MX' ? { mx_pref: Number.NaN } : {}
+  const records = values.map((value) => ({ name, type, ttl, ...preference, ...readValue(type, value) }))
   const [before, others] = splitRrset(zone, edit)
   // A name that no record can have, such as one that includes the domain: the intended records would stay.
-  const message = records.length + before.length === 0 && validateName(ownerOf(edit.name), zone.domain)
+  const message = records.length + before.length === 0 && validateName(ownerOf(name), zone.domain)
   if (message) throw validationFailed([{ path: '/path/name', message }])
   const live = matchLive(records, { ...zone, rows: before })
   const keys = records.map((record) => keyOf(record))
@@ -124,8 +127,8 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
   const members = records.map((record, index): Candidate => {
     const row = live[index]
     const isKept = kept.some(({ key }) => key === keys[index])
-    const ttl = edit.ttl ?? (isKept ? undefined : edit.newTtl)
-    const member = row ? { row } : newCandidate({ ...record, ttl }, zone, rrsetPointer(index), lowestTtl)
+    const given = { ...record, ttl: ttl ?? (isKept ? undefined : edit.newTtl) }
+    const member = row ? { row } : newCandidate(given, zone, rrsetPointer(index), lowestTtl)
     return { ...member, pointer: () => `/values/${index}` }
   })
   return composeZone(zone, [...others.map((row) => ({ row })), ...members], edit.emailType)
@@ -144,12 +147,6 @@ function splitRrset({ rows }: Zone, { name, type }: NamedRrset): [Row[], Row[]] 
   const owner = ownerOf(name)
   const isMember = (row: Row) => parseRow(row).record.name === owner && row.type.toUpperCase() === type.toUpperCase()
   return [rows.filter(isMember), rows.filter((row) => !isMember(row))]
-}
-
-function readValues({ name, type, ttl, values = [] }: SetRrsetEdit): RecordInput[] {
-  // Of a malformed value of MX.
-  const preference = type.toUpperCase() === 'MX' ? { mx_pref: Number.NaN } : {}
-  return values.map((value) => ({ name, type, ttl, ...preference, ...readValue(type, value) }))
 }
 
 // `present` records added where they are missing and `absent` ones removed where they are found.
@@ -189,7 +186,11 @@ function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
 
 // The zone without the effect of one change; later changes stay.
 function revertChange(zone: Zone, edit: RevertEdit): Zone {
-  demandUnchanged(edit.added, zone)
+  const [changed] = subtract(edit.added, zone.rows)
+  if (changed) {
+    const { name, type, address } = parseRow(changed).record
+    throw revertConflict(`${name} ${type} ${address} was changed or removed since`)
+  }
   const rest = subtract(zone.rows, edit.added)
   const rows = [...rest, ...edit.removed]
   const candidates = rows.map((row) => ({ row }))
@@ -209,11 +210,4 @@ function revertedEmailType(zone: Zone, edit: RevertEdit, rows: Row[]): string {
   const isRestored =
     isChanged && emailTypeBefore !== undefined && !validateEmailType(emailTypeBefore, { before: zone, rows })
   return isRestored ? emailTypeBefore : keepEmailType({ before: zone, rows })
-}
-
-function demandUnchanged(rows: Row[], { rows: live }: Zone) {
-  const [first] = subtract(rows, live)
-  if (!first) return
-  const { name, type, address } = parseRow(first).record
-  throw revertConflict(`${name} ${type} ${address} was changed or removed since`)
 }

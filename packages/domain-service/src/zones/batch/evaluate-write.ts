@@ -15,16 +15,7 @@ import {
   subtract,
   type Zone,
 } from '../../dns/zone.ts'
-import {
-  alreadyExists,
-  changeOutdated,
-  dnsNotManaged,
-  emailTypeForbidden,
-  forceForbidden,
-  preconditionFailed,
-  rightsEnded,
-  unsupportedRecords,
-} from '../../errors.ts'
+import * as errors from '../../errors.ts'
 import {
   type ChangeEffect,
   type ChangeRequest,
@@ -59,7 +50,7 @@ export async function checkRights(
   const caller = await findCaller(callerId)
   const mayWrite = caller && hasRole(caller, 'editor') && allowsDomain(caller, domain)
   const isApproved = !caller?.writes || approved !== undefined
-  if (!mayWrite || !isApproved) throw rightsEnded()
+  if (!mayWrite || !isApproved) throw errors.rightsEnded()
 }
 
 /** Evaluates writes in order, each against the zone that the previous ones leave; a failing write changes nothing. */
@@ -127,11 +118,11 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
   if (approved) {
     const { effect, reason } = evaluateProposal(request, before)
     if (reason === undefined && isApproved(effect, approved)) return effect
-    throw changeOutdated(reason)
+    throw errors.changeOutdated(reason)
   }
   if (recordLimits) demandNamedWithinLimits(recordLimits, before, request.edit)
   if (request.ifMatch !== undefined || request.ifNoneMatch !== undefined) demandPreconditions(request, before)
-  if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
+  if (!before.usesRegistrarDns) throw errors.dnsNotManaged(before.domain)
   const wanted = applyEdit(before, request.edit)
   const delta = differenceOf(before, wanted)
   if (isEmptyDelta(delta)) return effectOf(before)
@@ -172,30 +163,30 @@ export function evaluateProposal(request: ChangeRequest, before: Zone): { effect
 // RFC 9110, 13.1. A zone always exists, so that `If-None-Match: *` holds for a new RRset only.
 function demandPreconditions({ ifMatch, ifNoneMatch, edit }: ChangeRequest, zone: Zone) {
   const etag = etagOf(zone)
-  if (ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), etag)) throw preconditionFailed(etag)
+  if (ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), etag)) throw errors.preconditionFailed(etag)
   const isNew = edit.kind === 'setRrset' && !findRrset(zone, edit.name, edit.type)
-  if (ifNoneMatch?.trim() === '*' && !isNew) throw alreadyExists(etag)
+  if (ifNoneMatch?.trim() === '*' && !isNew) throw errors.alreadyExists(etag)
 }
 
 // Checked first: other faults of such a request would reveal records that the token may not read.
 function demandNamedWithinLimits(limits: RecordLimit[], zone: Zone, edit: ZoneEdit) {
   requireWithinRecords(limits, namedRrsets(zone, edit))
   const emailType = 'emailType' in edit ? edit.emailType : undefined
-  if (emailType !== undefined && emailType !== zone.emailType) throw emailTypeForbidden()
+  if (emailType !== undefined && emailType !== zone.emailType) throw errors.emailTypeForbidden()
 }
 
 // Looks at the effect rather than the edit: every kind of edit is limited alike.
 function demandWithinLimits(limits: RecordLimit[], effect: Delta) {
   const changed = [...effect.added, ...effect.removed].map((row) => parseRow(row).record)
   requireWithinRecords(limits, changed)
-  if (effect.emailType !== undefined) throw emailTypeForbidden()
+  if (effect.emailType !== undefined) throw errors.emailTypeForbidden()
 }
 
 function withoutUnsupported(before: Zone, wanted: Zone, { force, recordLimits }: ChangeRequest): Zone {
   const lost = [...before.rows, ...wanted.rows].filter((row) => !isWritable(row))
   if (lost.length === 0) return wanted
-  if (!force) throw unsupportedRecords([...new Set(lost)].map((row) => parseRow(row).record))
-  if (recordLimits) throw forceForbidden()
+  if (!force) throw errors.unsupportedRecords([...new Set(lost)].map((row) => parseRow(row).record))
+  if (recordLimits) throw errors.forceForbidden()
   return { ...wanted, rows: wanted.rows.filter(isWritable) }
 }
 
