@@ -178,6 +178,7 @@ export class DomainList {
   }
 
   async #readOnce(isAwaited: boolean) {
+    const { store, clock, log } = this.#options
     this.#timer?.cancel()
     try {
       const pass = await this.#reader.read({ isAwaited })
@@ -189,15 +190,10 @@ export class DomainList {
       this.#schedule(retryMs)
       throw error
     } finally {
-      await this.#recordEvents()
+      // Also while the registrar fails: domains expire as days pass.
+      if (this.#snapshot && !this.#isClosed)
+        await store.recordEvents(clock.now()).catch((err) => log.warn({ err }, 'events of domains not recorded'))
     }
-  }
-
-  // Also while the registrar fails: domains expire as days pass.
-  async #recordEvents() {
-    const { store, clock, log } = this.#options
-    if (!this.#snapshot || this.#isClosed) return
-    await store.recordEvents(clock.now()).catch((err) => log.warn({ err }, 'events of domains not recorded'))
   }
 
   #dueInMs(pass: ListPass | undefined): number {

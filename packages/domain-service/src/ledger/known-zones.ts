@@ -215,16 +215,13 @@ async function isCurrent(transaction: SqlTransaction, found: Delta, row: KnownRo
   const touched = await touchedSince(transaction, row, { since: row.now - recentMs, except: 0 })
   if ([lateWriteKey, ...keysOf(found)].some((key) => touched.has(key))) return false
   const undone = { added: removed, removed: added }
-  const possible = await possibleZones(transaction, row.domain)
+  // The registrar may have carried them out, or may still do so.
+  const sends = await transaction.all<{ zone: string }>(sql`select zone from ${name('sends')}
+    where domain = ${row.domain} and ${isOpen}
+    union select zone from ${name('sends')} where domain = ${row.domain} and ${isGivenUp}`)
+  const zones = sends.map(({ zone }) => zone)
+  const possible = zones.map(await getZones(transaction, row.domain, zones))
   return possible.every((zone) => hasDelta(zone, undone) && (emailType === undefined || emailType !== zone.emailType))
-}
-
-/** The zones of sends that the registrar may have carried out, or may still carry out. */
-async function possibleZones(database: SqlTransaction, domain: string) {
-  const rows = await database.all<{ zone: string }>(sql`select zone from ${name('sends')}
-    where domain = ${domain} and ${isOpen} union select zone from ${name('sends')} where domain = ${domain} and ${isGivenUp}`)
-  const zones = rows.map(({ zone }) => zone)
-  return zones.map(await getZones(database, domain, zones))
 }
 
 /**

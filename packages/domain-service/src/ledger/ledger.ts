@@ -27,14 +27,7 @@ import { type Leases, leaseNow } from './replicas/leases.ts'
 import { isPending, isVisible, readChange, type StoredChange } from './stored-change.ts'
 import { putZones, zoneDigest } from './zone-snapshots.ts'
 
-export type * from './change.ts'
-export {
-  changeStatuses,
-  fromStoredProblem,
-  isDatabaseAway,
-  lateMs,
-  toStoredProblem,
-} from './change.ts'
+export * from './change.ts'
 export type { DomainSends, OpenSend } from './change-history.ts'
 export { effectOf } from './changes.ts'
 export type { StoredChange } from './stored-change.ts'
