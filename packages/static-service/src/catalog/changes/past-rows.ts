@@ -66,10 +66,11 @@ async function drop(group: Group, rows: PastRow[]): Promise<number> {
   return removePast(group, rows)
 }
 
-const readOldest = (transaction: SqlTransaction, condition: Statement): Promise<PastRow[]> =>
-  transaction.all<PastRow>(sql`${pastRows} past where ${condition} order by ended_at limit ${batchRows}`)
+const readPast = (transaction: SqlTransaction, condition: Statement) =>
+  transaction.all<PastRow>(sql`select ${selected(endedColumns)} from ${name('past_files')} past where ${condition}`)
 
-const pastRows = sql`select ${selected(endedColumns)} from ${name('past_files')}`
+const readOldest = (transaction: SqlTransaction, condition: Statement) =>
+  readPast(transaction, sql`${condition} order by ended_at limit ${batchRows}`)
 
 // Versions show the rows that their change left.
 const isShownByNone = (versions: number) =>
@@ -187,9 +188,6 @@ export async function forget(
   const bytesFreed = freed.reduce((sum, [, blob]) => sum + (blob?.size ?? 0), 0)
   return { files: current.length, bytes: change?.bytes ?? 0, bytesFreed, freed: freed.map(([digest]) => digest) }
 }
-
-const readPast = (transaction: SqlTransaction, condition: Statement) =>
-  transaction.all<PastRow>(sql`${pastRows} where ${condition}`)
 
 async function readRecorded(transaction: SqlTransaction, paths: string[]) {
   const files = await readRecordedFiles(transaction, sql`path ${among(paths)}`)

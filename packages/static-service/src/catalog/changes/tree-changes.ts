@@ -1,4 +1,4 @@
-import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { name, sql } from '@domains-and-files/persistence'
 import * as errors from '../../errors.ts'
 import { readPath } from '../../files/file-path.ts'
 import { filesAt, readTreeState, requireKept, type TreeState } from '../history/past-files.ts'
@@ -60,7 +60,8 @@ async function applyTree(group: Group, wanted: TreeReplacement) {
   const { directory, source, isMerge, maxFiles, version, conditions } = wanted
   const state = await readTreeState(transaction, directory)
   if (!holdsForTags(conditions, state.files > 0 ? [state.etag] : undefined)) throw errors.treeChanged(directory)
-  if (version && (await isRecorded(transaction, version))) throw errors.versionExists(version.version)
+  const known = version && sql`select 1 from ${name('versions')} where version = ${version.version}`
+  if (known && (await transaction.get(known))) throw errors.versionExists(version.version)
   const files = await filesOf(group, wanted)
   if (!isMerge && state.files > maxFiles) throw tooManyFiles(directory)
   const before = isMerge ? [] : await loadBelow(transaction, directory, { limit: maxFiles })
@@ -91,6 +92,3 @@ async function filesOf(
 }
 
 const tooManyFiles = (directory: string) => errors.treeTooLarge(`MAX_TREE_FILES files below ${directory}/`)
-
-const isRecorded = async (transaction: SqlTransaction, { version }: NewVersion) =>
-  (await transaction.get(sql`select 1 from ${name('versions')} where version = ${version}`)) !== undefined

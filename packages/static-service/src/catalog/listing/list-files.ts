@@ -195,11 +195,12 @@ export class FileListing {
     const { query, scope, known } = read
     const { page_size: pageSize, page, after } = query
     const [order, take] = [orders[orderOf(query)], pageSize + 1]
-    if (after) return scanPage(read, { order, after, offset: 0, take })
+    if (after) return scanPage(read, { order, begin: order.after(after), offset: 0, take })
     const position = (page - 1) * pageSize
     if (scope.total !== undefined && position >= scope.total) return []
     const start = await this.#startOf(read, position)
-    const found = await scanPage(read, { order, from: start.row, offset: position - start.position, take })
+    const begin = start.row && order.from(start.row)
+    const found = await scanPage(read, { order, begin, offset: position - start.position, take })
     const [row] = found
     if (row && (position > 0 || query.search || !scope.isWhole)) addPosition(known, { position, row })
     return found
@@ -215,7 +216,7 @@ export class FileListing {
     if (!after || position - before.position <= after.position - position) return before
     const order = orders[orders[orderOf(query)].reversed]
     const offset = after.position - position - 1
-    const [row] = await scanPage(read, { order, after: after.row, offset, take: 1 })
+    const [row] = await scanPage(read, { order, begin: after.row && order.after(after.row), offset, take: 1 })
     return row ? { position, row } : before
   }
 }

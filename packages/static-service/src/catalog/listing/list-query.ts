@@ -200,19 +200,13 @@ function sourceOf({ transaction, query, scope, sample }: ListRead) {
 /** Condition for paths that contain a folded text. */
 const containsTerm = (folded: string): Statement => sql`${indexOf}(${foldedPath}, ${folded}) > 0`
 
-/** Files in an order. `from`: the first row; `after`: the row before it; neither: the start of the order. */
+/** Files in an order. `begin`: the condition for the first of them and those that follow; default: all. */
 interface Range {
   order: Order
-  from?: SortedFile | undefined
-  after?: SortedFile | undefined
+  begin?: Statement | undefined
   offset: number
   take: number
 }
-
-const isInRange = ({ order, from, after }: Range) => [
-  ...(from ? [order.from(from)] : []),
-  ...(after ? [order.after(after)] : []),
-]
 
 /** The files that follow in an order. */
 export async function scanPage(read: ListRead, range: Range): Promise<FileRow[]> {
@@ -226,10 +220,10 @@ const minScanned = 20_000
 
 /** Reads along the index of the order; a search reads a limited number of rows. */
 async function readInOrder({ transaction, query }: ListRead, range: Range, maxRows = 0): Promise<FileRow[]> {
-  const { order, offset, take } = range
+  const { order, begin, offset, take } = range
   const { search, category } = query
   const ofCategory = category ? [sql`category = ${category}`] : []
-  const within = all([...isInRange(range), ...ofCategory, ...directoryFilter(query, order)])
+  const within = all([...(begin ? [begin] : []), ...ofCategory, ...directoryFilter(query, order)])
   await searchIndexes[transaction.dialect].plan?.(transaction, 'order')
   // SQLite would sort the rows again, and read them all first.
   const again = dialect({ sqlite: sql``, postgres: sql`order by ${order.by}` })
@@ -244,11 +238,12 @@ async function readInOrder({ transaction, query }: ListRead, range: Range, maxRo
 /** Collects all matches of a search, and sorts them. */
 async function collectAll(read: ListRead, range: Range): Promise<FileRow[]> {
   const { transaction } = read
-  const { order, offset, take } = range
+  const { order, begin, offset, take } = range
   const { from, conditions } = sourceOf(read)
+  if (begin) conditions.push(begin)
   await searchIndexes[transaction.dialect].plan?.(transaction, 'index')
   const page = sql`with hits as materialized (
-      select id, path, name, size, updated_at from ${from} where ${all([...conditions, ...isInRange(range)])})
+      select id, path, name, size, updated_at from ${from} where ${all(conditions)})
     select id from hits order by ${order.by} limit ${take} offset ${offset}`
   return readRows(transaction, page, order)
 }
