@@ -77,32 +77,24 @@ function exitOnStartFailure(error: unknown): never {
   const sentence = explain(error)
   if (!sentence) throw error
   process.stderr.write(`${sentence}\n`)
-  process.exit(isStartedBySystemd() && error instanceof StartRefusedError ? exConfig : 1)
+  // systemd.exec(5): equal only in the process that systemd itself executed, not in its children.
+  const isStartedBySystemd = process.env.SYSTEMD_EXEC_PID === String(process.pid)
+  process.exit(isStartedBySystemd && error instanceof StartRefusedError ? exConfig : 1)
 }
 
 // EX_CONFIG of sysexits.h. The units name it in RestartPreventExitStatus.
 const exConfig = 78
 
-// systemd.exec(5): equal only in the process that systemd itself executed, not in its children.
-const isStartedBySystemd = () => process.env.SYSTEMD_EXEC_PID === String(process.pid)
+type SystemError = Error & { code?: unknown; syscall?: unknown; address?: unknown; port?: unknown }
 
 function explain(failure: unknown): string | undefined {
   const error = explainDatabaseFailure(failure)
   if (!(error instanceof Error)) return undefined
-  if (error instanceof DataDirError) return error.message
-  return explainDatabase(error) ?? explainSystem(error)
-}
-
-type SystemError = Error & { code?: unknown; syscall?: unknown; address?: unknown; port?: unknown }
-
-function explainDatabase({ code, message }: SystemError): string | undefined {
-  if (code === 'DATABASE_NEWER') return message
-  return String(code).includes('SQLITE_') ? `Cannot start: cannot use the database in DATA_DIR: ${message}.` : undefined
-}
-
-// The message of a SystemError names the call, and the path or the address.
-function explainSystem({ code, syscall, address, port, message }: SystemError): string | undefined {
+  const { code, syscall, address, port, message }: SystemError = error
+  if (error instanceof DataDirError || code === 'DATABASE_NEWER') return message
+  if (String(code).includes('SQLITE_')) return `Cannot start: cannot use the database in DATA_DIR: ${message}.`
   if (code === 'EADDRINUSE')
     return `Cannot start: port ${port} on ${address} is in use: stop the program that uses it, or set PORT.`
+  // The message of a SystemError names the call, and the path or the address.
   return syscall ? `Cannot start: ${message}` : undefined
 }

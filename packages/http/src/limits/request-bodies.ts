@@ -57,7 +57,8 @@ export class RequestBodies {
   hold(request: IncomingMessage, bytes: number) {
     const body = this.#bodies.get(request)
     if (!body) return
-    if (this.#heldBytes + bytes > this.#limits.maxBodyMemoryBytes) throw bodyMemoryFull()
+    if (this.#heldBytes + bytes > this.#limits.maxBodyMemoryBytes)
+      throw unavailable(2, 'Too many request bodies at once: try again in a moment')
     body.held += bytes
     this.#heldBytes += bytes
   }
@@ -226,7 +227,8 @@ export function textOf(body: Buffer, { raw }: FastifyRequest): string {
   // As it was sent: routes of bodies of any type hide it from the framework.
   const [type = ''] = raw.headersDistinct['content-type'] ?? []
   const [, charset = 'utf-8'] = /;\s*charset="?([^\s";]+)/i.exec(type) ?? []
-  if (!/^(?:utf-?8|us-ascii)$/i.test(charset)) throw charsetNotSupported()
+  if (!/^(?:utf-?8|us-ascii)$/i.test(charset))
+    throw new HttpError(415, 'unsupported_media_type', 'Send the body as UTF-8, and name no other charset')
   // Lenient decoding would silently change the caller's text.
   if (!isUtf8(body)) throw malformedBody('The body is not valid UTF-8')
   return body.toString().replace(/^\ufeff/, '')
@@ -265,9 +267,6 @@ export function refuseContentCoding({ 'content-encoding': coding = 'identity' }:
   if (coding.toLowerCase() !== 'identity') throw unsupportedCoding()
 }
 
-const charsetNotSupported = () =>
-  new HttpError(415, 'unsupported_media_type', 'Send the body as UTF-8, and name no other charset')
-
 /** Bytes, on routes without a `bodyLimit`, such as the login. */
 export const smallBody = 16_384
 
@@ -277,5 +276,3 @@ const maxGrownBytes = 65_536
 const idleSamples = 10
 const windowSamples = 3 * idleSamples
 const minBytesPerSecond = 1024
-
-const bodyMemoryFull = () => unavailable(2, 'Too many request bodies at once: try again in a moment')

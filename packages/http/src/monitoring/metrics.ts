@@ -20,20 +20,16 @@ export interface Metrics {
 export async function createMetrics(token: string | (() => string) | undefined): Promise<Metrics | undefined> {
   if (!token) return undefined
   const client = await import('@prometheus-io/client')
-  const registry = client.Registry.merge([metricsOfProcess(client)])
+  // Once for all services of a process: the client never stops the timers that measure it.
+  if (!ofProcess) {
+    ofProcess = new client.Registry()
+    client.collectDefaultMetrics({ register: ofProcess })
+  }
+  const registry = client.Registry.merge([ofProcess])
   return { client, registry, token: typeof token === 'string' ? () => token : token }
 }
 
 let ofProcess: Registry | undefined
-
-// Once for all services of a process: the client never stops the timers that measure it.
-function metricsOfProcess({ Registry, collectDefaultMetrics }: Metrics['client']): Registry {
-  if (!ofProcess) {
-    ofProcess = new Registry()
-    collectDefaultMetrics({ register: ofProcess })
-  }
-  return ofProcess
-}
 
 type Figures = number | Record<string, number>
 type Read = () => Figures | Promise<Figures>
