@@ -16,8 +16,8 @@ export class SharedBudget implements CallBudget {
   readonly #sql: Postgres
   readonly #account: string
   readonly #replica: string
-  /** A process has one hold for each priority. */
-  readonly #holdIds: string[]
+  /** Of the ids of its holds: a process has one for each priority. */
+  readonly #prefix: string
   /** Of the last call that this process has read or made. */
   #lastId = 0
 
@@ -25,7 +25,7 @@ export class SharedBudget implements CallBudget {
     this.#sql = database
     this.#account = account
     this.#replica = replica
-    this.#holdIds = priorities.map((priority) => this.#idOf(priority))
+    this.#prefix = `${account} ${replica} `
   }
 
   async turn(pauseMs: number, take: (state: BudgetState) => BudgetShare): Promise<void> {
@@ -60,7 +60,7 @@ export class SharedBudget implements CallBudget {
         'calls', coalesce((select json_agg(json_build_object('id', id, 'at', at, 'priority', priority) order by id)
           from ${calls} where ${ofAccount} and id > ${since} and at > ${now} - ${keepMs}), '[]'),
         'holds', coalesce((select json_agg(json_build_object('priority', priority, 'slots', slots))
-          from ${holds} where ${ofAccount} and id not in (${list(this.#holdIds)}) and until > ${leaseNow}), '[]'),
+          from ${holds} where ${ofAccount} and not starts_with(id, ${this.#prefix}) and until > ${leaseNow}), '[]'),
         'waiters', coalesce((select json_agg(json_build_object('priority', priority, 'slots', calls))
           from ${waiters} where ${ofAccount} and replica <> ${this.#replica}
             and priority in (${list(priorities)}) and until > ${leaseNow}), '[]')) as state`)
@@ -73,18 +73,15 @@ export class SharedBudget implements CallBudget {
     const [held, waiting]: [Slots[], Slots[]] = [[], []]
     for (const each of share.held) addSlots(held, each)
     for (const each of share.waiting) addSlots(waiting, each)
-    await transaction.run(sql`with freed as (delete from ${holds} where id in (${list(this.#holdIds)}))
-      delete from ${waiters} where account = ${this.#account} and replica = ${this.#replica}`)
+    const ofAccount = sql`account = ${this.#account}`
+    await transaction.run(sql`with freed as (delete from ${holds} where ${ofAccount} and starts_with(id, ${this.#prefix}))
+      delete from ${waiters} where ${ofAccount} and replica = ${this.#replica}`)
     for (const { priority, slots } of held)
       await transaction.run(sql`insert into ${holds} (id, account, priority, slots, until)
-        values (${this.#idOf(priority)}, ${this.#account}, ${priority}, ${slots}, ${leaseNow} + ${holdMs})`)
+        values (${this.#prefix + priority}, ${this.#account}, ${priority}, ${slots}, ${leaseNow} + ${holdMs})`)
     for (const { priority, slots } of waiting)
       await transaction.run(sql`insert into ${waiters} (account, replica, priority, calls, until)
         values (${this.#account}, ${this.#replica}, ${priority}, ${slots}, ${leaseNow} + ${waiterMs})`)
-  }
-
-  #idOf(priority: string): string {
-    return `${this.#account} ${this.#replica} ${priority}`
   }
 
   // Also deletes calls that no window counts any more, and expired holds.
