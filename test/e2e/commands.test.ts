@@ -183,6 +183,14 @@ test.each([
   },
 )
 
+test('domains: a refused option is named in words', async () => {
+  const refused = await run('domains', ['events', '--after', '0']).catch((failure) => failure)
+
+  expect(refused.stderr).toBe(
+    'after: must be the "next" of an earlier response, the id of an event, or latest (validation_failed)\n',
+  )
+})
+
 test('domains: a command whose output nobody reads any more ends without a stack', async () => {
   const listing = spawnCommand('domains', ['list'])
   listing.child.stdout?.destroy()

@@ -23,7 +23,7 @@ export const credentialsInvalid = () => challenge(401, 'invalid_credentials', 'T
 export const codeInvalid = () =>
   challenge(401, 'invalid_credentials', 'The code is unknown, used or expired: log in again')
 export const roleRequired = (needed: Access) =>
-  challenge(403, 'forbidden', `This needs the role ${needed}, which your token lacks`, 'insufficient_scope')
+  challenge(403, 'forbidden', `This needs the role ${needed}, which your user or API token lacks`, 'insufficient_scope')
 
 export const rightsChanged = () =>
   forbidden('Your rights have changed while this request arrived, so nothing was done: send it again')

@@ -150,7 +150,7 @@ test('an insufficient role gets 403 naming the required one', async () => {
   const answer = await service.call('/rule', { token: await service.tokenOf('edda') })
 
   expect(answer).toMatchObject({ status: 403, code: 'forbidden' })
-  expect(answer.body.detail).toBe('This needs the role admin, which your token lacks')
+  expect(answer.body.detail).toBe('This needs the role admin, which your user or API token lacks')
 })
 
 test('a stored caller has the rights that its user has now, and none after a removal', async () => {

@@ -102,7 +102,7 @@ test('a viewer writes nothing, an editor without limits everything', () => {
 
 test('the refusal of a write without the role editor names the role', () => {
   expect(() => requireRrsetWrites({ role: 'viewer' }, [{ name: 'www', type: 'A' }])).toThrow(
-    'This needs the role editor, which your token lacks',
+    'This needs the role editor, which your user or API token lacks',
   )
 })
 

@@ -17,7 +17,7 @@ export interface CommandLine {
 
 /**
  * Runs a command on stored data, and prints what it returns, or the sentence of a failure that an operator can repair.
- * Prints the usage for `--help`, and if `read` returns no options, or throws, as `parseArgs` does.
+ * Prints the usage for `--help`, and if `read` returns no options, or throws, as `parseArgs` does, with the reason.
  * @returns the exit status: by default 0, 1 after such a failure, 2 for wrong arguments.
  * @throws other failures.
  */
@@ -28,12 +28,15 @@ export async function runMaintenance<Options>(
 ): Promise<number> {
   const isHelp = args.includes('--help') || args.includes('-h')
   let options: Options | undefined
+  let fault = ''
   try {
     options = read(args)
-  } catch {}
+  } catch (error) {
+    if (error instanceof Error) fault = `\n${error.message}\n`
+  }
   if (isHelp || !options) {
-    const stream = isHelp ? stdout : stderr
-    stream.write(usage)
+    if (isHelp) stdout.write(usage)
+    else stderr.write(usage + fault)
     return isHelp ? 0 : 2
   }
   const progress = new Progress(stderr)

@@ -68,12 +68,12 @@ export function registerTokenRoutes(app: App, { apiTokens, audience }: Auth) {
     requireOwnLimits(audience, request.body)
     const { text, token } = await apiTokens.create(request.caller, request.body)
     request.log.info({ token_id: token.id, token_name: token.name }, 'API token created')
-    return { ...describe(token), token: text }
+    return { ...describeToken(token), token: text }
   })
   app.get('/api/tokens', routes.listTokens, async ({ caller, query }) => {
     const { owner = caller.username } = query
     if (!mayManageTokens(caller, owner)) refuse('Only an admin without limits can list the tokens of others')
-    return listPage('tokens', await apiTokens.list(owner), query, describe)
+    return listPage('tokens', await apiTokens.list(owner), query, describeToken)
   })
   app.delete('/api/tokens/:id', routes.deleteToken, async (request) => {
     const { id } = request.params
@@ -82,7 +82,7 @@ export function registerTokenRoutes(app: App, { apiTokens, audience }: Auth) {
   })
 }
 
-function describe(token: ApiToken): z.input<typeof TokenRecord> {
+export function describeToken(token: ApiToken): z.input<typeof TokenRecord> {
   const { records = null, networks = null, replace = false } = token
   const role = token.role ?? (records ? null : 'viewer')
   return { ...token, role, ...describeLimits(token), records, networks, replace }

@@ -12,6 +12,7 @@ import {
 } from '../command-line.ts'
 import { callerOfUser } from '../rights.ts'
 import { NewToken } from './api-tokens.ts'
+import { describeToken } from './token-routes.ts'
 
 const help = `Manages the API tokens of a service.
 
@@ -41,7 +42,7 @@ const commands = {
   list: command(
     ['service'],
     z.strictObject({ owner: z.string().optional() }),
-    async ({ apiTokens }: Stores, { owner }) => describeRows(await apiTokens.list(owner)),
+    async ({ apiTokens }: Stores, { owner }) => describeRows((await apiTokens.list(owner)).map(describeToken)),
   ),
   remove: command(['service', 'id'], z.strictObject({ id: z.string() }), async ({ apiTokens }: Stores, { id }) => {
     await apiTokens.remove(id)

@@ -51,8 +51,7 @@ async function askPassword(question: string): Promise<string | undefined> {
   const { stdin } = process
   const lines = createInterface({ input: stdin, output: silent, terminal: stdin.isTTY })
   try {
-    for await (const line of lines) return line
-    return undefined
+    return (await lines[Symbol.asyncIterator]().next()).value
   } finally {
     lines.close()
     process.stderr.write('\n')

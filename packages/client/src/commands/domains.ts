@@ -159,10 +159,6 @@ const reject: DomainCommand = async ({ api }, [change = ''], { reason }) => {
   process.stdout.write(`Change ${id} is rejected.\n`)
 }
 
-const exportZone: DomainCommand = async ({ api }, [domain = '']) => {
-  process.stdout.write(await zones.readZoneFile(api, domain))
-}
-
 const importZone: DomainCommand = async ({ api }, [domain = '', file = ''], flags) => {
   const text = await readFile(file, 'utf8')
   await write(zones.putZoneFile(api, { domain, text }, { dry_run: flags['dry-run'] }), printChange)
@@ -184,7 +180,7 @@ await runProgram('domains', {
     approve,
     reject,
     events: ({ api }, _, flags) => printEvents((query) => api.GET('/api/events', query), flags),
-    export: exportZone,
+    export: async ({ api }, [domain = '']) => void process.stdout.write(await zones.readZoneFile(api, domain)),
     import: importZone,
     pull: zones.pullZones,
     plan: zones.planZones,

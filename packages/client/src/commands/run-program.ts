@@ -71,7 +71,8 @@ const isParseError = (error: unknown): error is Error =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')
 
 function reasonOf(error: unknown, service: string): string | undefined {
-  if (error instanceof ProblemError) return `${error.message} (${error.code})`
+  // Without the pointer of a fault in the query: the option has that name.
+  if (error instanceof ProblemError) return `${error.message.replaceAll(/^( *)\/query\//gm, '$1')} (${error.code})`
   if (error instanceof TypeError && error.cause instanceof Error)
     return `The service cannot be reached at ${service}: ${error.cause.message}`
   if (error instanceof CommandError) return error.message

@@ -140,7 +140,7 @@ function previewBody({ changes, email_type: emailType, warnings }, { base }) {
     <p class="summary"><strong>${summarizeDiff(diff)}</strong> <span class="muted">· ${changes.kept} stay as they are</span></p>
     ${emailTypeLine(base.value?.zone.email_type ?? null, emailType)}
     ${isEmptyDiff(diff) ? html`<p class="muted">The records are already like this.</p>` : diffList(diff)}
-    ${warnings.filter((each) => !each.startsWith('the email type is now')).map((warning) => notice(warning, 'warn'))}`
+    ${warnings.filter((each) => !each.startsWith('the email type changes')).map((warning) => notice(warning, 'warn'))}`
 }
 
 /** @param {NonNullable<ZoneStore['conflict']>} conflict */

@@ -38,5 +38,5 @@ export interface CallBudget {
 /** Calls older than this count in no window. */
 export const keepMs = windowMs.day + marginMs
 
-/** Held slots expire this long after their process has last stored them: it may have died. */
-export const holdMs = 120_000
+/** Held slots expire this long after their process has last stored them, as it does every second: it may have died. */
+export const holdMs = 30_000

@@ -43,7 +43,7 @@ test('an MX preference of 0 and texts with any character survive a round trip', 
 
   expect(first.body).toMatchObject({
     mx_pref: 0,
-    warnings: [expect.stringContaining('email type is now MX')],
+    warnings: [expect.stringContaining('the email type changes from NONE to MX')],
   })
   expect(second.status).toBe(201)
   const { body } = await service.call('GET', hosts, { headers: { 'cache-control': 'no-cache' } })

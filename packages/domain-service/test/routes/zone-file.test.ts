@@ -90,6 +90,7 @@ test.each([
   ['\na A 192.0.2.1\na A 192.0.2.1', ['/line/2', '/line/3']],
   ['a b A 192.0.2.1', ['/line/1']],
   ['@ CNAME a.example.net.', ['/line/1']],
+  ['a A 192.0.2.1\n; domain-service email-type MX', ['/line/2']],
 ])('the zone file %j is refused by its lines', async (text, paths) => {
   await using service = await start()
 

@@ -113,7 +113,8 @@ function readArguments(args: string[]) {
   })
   const [command = '', folder, ...more] = positionals
   const { verify, keep, 'skip-damaged': skipDamaged } = values
-  if (!isCommand(command) || !folder || more.length > 0 || !/^[1-9]\d*$/.test(keep ?? '1')) return undefined
+  if (!/^[1-9]\d*$/.test(keep ?? '1')) throw new Error('--keep takes a number from 1.')
+  if (!isCommand(command) || !folder || more.length > 0) return undefined
   return { command, folder, verify, skipDamaged, keep: keep === undefined ? keep : Number(keep) }
 }
 

@@ -36,8 +36,8 @@ export class SqliteSql implements Sql {
   #reader: Connection | undefined
   #isClosed = false
   #lastWrite: Promise<unknown> = Promise.resolve()
-  /** Time and outcome of the last write, and the rows written before it failed. */
-  #known = { at: performance.now(), isAvailable: true, rows: 0 }
+  /** Time and outcome of the last write. */
+  #known = { at: performance.now(), isAvailable: true }
   #synchronous: Synchronous = 'FULL'
   #unsyncedCommits = 0
   readonly #log: WriteAheadLog
@@ -86,7 +86,7 @@ export class SqliteSql implements Sql {
       // A changing value: SQLite skips a write of the present one.
       const version = Math.floor(performance.now()) % 2 ** 31
       const probe = this.transaction(async () => this.database.pragma(`user_version = ${version}`))
-      probe.then(() => Object.assign(this.#known, { isAvailable: true, rows: 0 })).catch(() => undefined)
+      probe.then(() => Object.assign(this.#known, { isAvailable: true })).catch(() => undefined)
     }
     return this.#known.isAvailable && this.isIntact
   }
@@ -115,14 +115,14 @@ export class SqliteSql implements Sql {
       try {
         if (this.#log.failure !== undefined) throw new DatabaseUnavailableError(this.#log.failure)
         this.#setSynchronous(synchronous)
+        const rows = this.#known.isAvailable ? -1 : this.#countRows()
         const value = await this.#writer.transaction(async (transaction) => {
           const done = await work(transaction)
           const replaced = synchronous === 'FULL' ? this.#findReplaced() : undefined
           if (replaced) throw replaced
           return done
         }, deadline)
-        const rows = this.#known.isAvailable ? 0 : this.#countRows()
-        if (rows >= this.#known.rows) this.#known = { at: performance.now(), isAvailable: true, rows: 0 }
+        if (rows < 0 || this.#countRows() > rows) this.#known = { at: performance.now(), isAvailable: true }
         return value
       } catch (error) {
         if (this.#unsyncedCommits > 0 && isFailedFlush(error)) this.#log.failure ??= error
@@ -218,7 +218,7 @@ export class SqliteSql implements Sql {
 
   #noteFailure(error: unknown): unknown {
     if (error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError)
-      this.#known = { at: performance.now(), isAvailable: false, rows: this.#countRows() + 1 }
+      this.#known = { at: performance.now(), isAvailable: false }
     return error
   }
 

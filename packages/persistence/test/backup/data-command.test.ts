@@ -100,9 +100,9 @@ test('a check with --verify is recorded in the backup, and no other one', async 
 })
 
 test('a number of backups to keep is at least one', async () => {
-  const { status } = await run(await makeDatabase(), ['backup', join(makeFolder(), 'backups'), '--keep', '0'])
+  const refused = await run(await makeDatabase(), ['backup', join(makeFolder(), 'backups'), '--keep', '0'])
 
-  expect(status).toBe(2)
+  expect(refused).toEqual({ status: 2, message: expect.stringMatching(/\n\n--keep takes a number from 1\.\n$/) })
 })
 
 test('a backup onto a full disk that fails among the rows leaves nothing there', async () => {

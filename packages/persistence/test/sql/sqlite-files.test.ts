@@ -63,6 +63,24 @@ describe('files that are not those that were opened', () => {
   })
 })
 
+it('a failing connection reports its first error', async () => {
+  const { db } = await open()
+  const failure = (message: string) => Object.assign(new Error(message), { code: 'SQLITE_IOERR' })
+  const prepare = vi.spyOn(db.database, 'prepare')
+  const fail = (message: string) =>
+    prepare.mockImplementationOnce(() => {
+      throw failure(message)
+    })
+  fail('first')
+  fail('second')
+
+  const writing = db.run(insert)
+
+  await expect(writing).rejects.toMatchObject({ cause: failure('first') })
+  expect(db.isAvailable).toBe(false)
+  prepare.mockRestore()
+})
+
 it('a database whose directory was removed is unavailable', async () => {
   const { db, file } = await open()
   renameSync(dirname(file), `${dirname(file)}-moved`)

@@ -107,7 +107,7 @@ function replaceRecords(zone: Zone, edit: ReplaceEdit): Zone {
   })
   const firstNew = live.indexOf(undefined)
   if (firstNew >= 0 && candidates.length > maxRecords) candidates[firstNew]?.faults?.push(tooMany)
-  return composeZone(zone, candidates, edit.emailType)
+  return composeZone(zone, candidates, edit.emailType, edit.emailTypePath)
 }
 
 // Exactly these values. Without `ttl`, those that are there keep theirs, and new ones take the lowest of these.

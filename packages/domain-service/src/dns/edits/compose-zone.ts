@@ -109,8 +109,8 @@ export const maxRecords = 150
  * @throws {HttpError} validation_failed with all faults; else record_exists or record_conflict, too_many_records,
  * email_type_conflict.
  */
-export function composeZone(zone: Zone, candidates: Candidate[], emailType?: string): Zone {
-  const { rows, faults, error } = findFaults(zone, candidates, emailType)
+export function composeZone(zone: Zone, candidates: Candidate[], emailType?: string, path?: string): Zone {
+  const { rows, faults, error } = findFaults(zone, candidates, emailType, path)
   if (faults.length > 0) throw validationFailed(faults)
   if ((emailType ?? zone.emailType) === zone.emailType && isSameRows(rows, zone.rows)) return zone
   if (error) throw error
@@ -119,11 +119,11 @@ export function composeZone(zone: Zone, candidates: Candidate[], emailType?: str
 }
 
 /** The faults that refuse these rows and this email type, each once; `error`: as of `findConflicts`. */
-export function findFaults(zone: Zone, candidates: Candidate[], emailType?: string) {
+export function findFaults(zone: Zone, candidates: Candidate[], emailType?: string, path = '/email_type') {
   const rows = candidates.map(({ row }) => row)
   const { faults, error } = findConflicts(candidates, zone.rows)
   const message = emailType === undefined ? undefined : validateEmailType(emailType, { before: zone, rows })
-  if (message) faults.push({ path: '/email_type', message })
+  if (message) faults.push({ path, message })
   // Every value of an RRset has the same name and TTL.
   const distinct = new Map(faults.map((fault) => [JSON.stringify(fault), fault]))
   return { rows, faults: [...distinct.values()], error }

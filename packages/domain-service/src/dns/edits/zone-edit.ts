@@ -13,12 +13,13 @@ import type { Zone } from '../zone.ts'
 /** A change of a zone as JSON data, so that the ledger can store it and another process can apply it. */
 export type ZoneEdit = ReplaceEdit | BatchEdit | SetRrsetEdit | RestoreEdit | RevertEdit | EnsureEdit
 
-/** Exactly these records. `lines` are their line numbers in a zone file: faults then name `/line/12`. */
+/** Exactly these records. Of a zone file: `lines` of the records, and the path of the email type, `/line/12`, for faults. */
 export interface ReplaceEdit {
   kind: 'replace'
   records: RecordInput[]
   emailType?: string | undefined
   lines?: number[]
+  emailTypePath?: string
 }
 
 /** All of it or nothing. Faults have pointers such as `/update/2/ttl`; `/ttl` of a single record. */

@@ -1,15 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Fault, validationFailed } from '@domains-and-files/http'
+import type { ReplaceEdit } from '../edits/zone-edit.ts'
 import { defaultTtl, faultsOf, type HostRecord, type RecordInput } from '../record.ts'
 import { recordTypeOf } from '../record-types.ts'
 import { toRecords, type Zone } from '../zone.ts'
 import { decodeName, decodeText, type Entry, quoteText, readEntries, type Token } from './tokens.ts'
 
 /** What a zone file says: records with their line numbers, and what was skipped or adapted. */
-interface ZoneFile {
-  records: RecordInput[]
+interface ZoneFile extends Omit<ReplaceEdit, 'kind'> {
   lines: number[]
-  emailType: string | undefined
   warnings: string[]
 }
 
@@ -67,7 +66,8 @@ class ZoneFileParser {
     if (first !== marker) return
     const record = kind === 'record' ? readRecord(comment) : undefined
     if (record) this.#add(record, line)
-    else if (kind === 'email-type' && word) this.file.emailType = word.toUpperCase()
+    else if (kind === 'email-type' && word)
+      Object.assign(this.file, { emailType: word.toUpperCase(), emailTypePath: `/line/${line}` })
     else this.#fault(line, `must be such as: ; ${marker} email-type MX, or record www 60 URL "https://example.net/"`)
   }
 

@@ -100,10 +100,8 @@ function rrsetOf({ params, body }: RequestOf<typeof routes.setRrset>): ZoneEdit 
 // A body that was read elsewhere and sent to the wrong path would overwrite another RRset.
 function requireSameRrset({ params, body }: RequestOf<typeof routes.setRrset>) {
   const { name = params.name, type = params.type } = body
-  const paths = [
-    ...(ownerOf(name) === ownerOf(params.name) ? [] : ['/name']),
-    ...(type.toUpperCase() === params.type ? [] : ['/type']),
-  ]
+  const isSame = { '/name': ownerOf(name) === ownerOf(params.name), '/type': type.toUpperCase() === params.type }
+  const paths = Object.entries(isSame).flatMap(([path, same]) => (same ? [] : path))
   if (paths.length > 0) throw validationFailed(paths.map((path) => ({ path, message: 'differs from the path' })))
 }
 

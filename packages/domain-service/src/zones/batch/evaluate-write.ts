@@ -199,12 +199,12 @@ function warningsOf(before: Zone, after: Zone, twins: Row[]): Warning[] {
   return [
     ...before.rows
       .filter((row) => !isWritable(row))
-      .map((row) => about(row, "was removed: the registrar's API does not accept its type")),
+      .map((row) => about(row, "is removed: the registrar's API does not accept its type")),
     ...twins.map((row) => about(row, 'is there more than once: the registrar keeps one of them')),
     ...after.rows.filter((row) => row.dynamic).map((row) => about(row, 'loses its dynamic-DNS flag')),
-    ...(after.rows.length === 0 ? ['the zone is now empty: the registrar may add its parking records'] : []),
+    ...(after.rows.length === 0 ? ['no record is left: the registrar may add its parking records'] : []),
     ...(before.emailType !== after.emailType
-      ? [`the email type is now ${after.emailType}, it was ${before.emailType ?? 'not set'}`]
+      ? [`the email type changes from ${before.emailType ?? 'not set'} to ${after.emailType}`]
       : []),
   ]
 }

@@ -123,6 +123,7 @@ test('records that DNS does not have come from annotations', () => {
     ],
     lines: [3, 4],
     emailType: 'FWD',
+    emailTypePath: '/line/2',
     warnings: [],
   })
 })
