@@ -6,7 +6,7 @@ export type Logger = PinoLogger & { readonly output: LogOutput }
 
 /** Logs JSON lines to standard output and redacts credentials. Tests pass another destination as `to`. */
 export function createLogger(settings: { name: string; level: string }, to?: DestinationStream): Logger {
-  const output = to ? unbatched(to) : standardOutput()
+  const output: LogOutput = to ? { write: (line) => to.write(line), droppedLines: 0 } : standardOutput()
   const options = {
     level: settings.level,
     base: { name: settings.name },
@@ -16,8 +16,6 @@ export function createLogger(settings: { name: string; level: string }, to?: Des
   }
   return Object.assign(pino(options, output), { output })
 }
-
-const unbatched = (to: DestinationStream): LogOutput => ({ write: (line) => to.write(line), droppedLines: 0 })
 
 const secretNames = ['authorization', 'password', 'access_token', 'token', 'secret', 'ApiKey', 'apiKey']
 const secretPaths = secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`])

@@ -231,12 +231,11 @@ export function prepareHead(status: number, headers: Record<string, string>): Pr
     validateHeaderValue(name, value)
   }
   const start = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nx-request-id: `
-  const rest = lines.map(([name, value]) => `\r\n${name}: ${value}`).join('')
-  return { status, start, rest: flatten(rest), headers: ['x-request-id', '', ...lines.flat()] }
+  const joined = lines.map(([name, value]) => `\r\n${name}: ${value}`).join('')
+  // V8 represents a concatenation as a rope, which each write would traverse.
+  const rest = Buffer.from(joined, 'latin1').toString('latin1')
+  return { status, start, rest, headers: ['x-request-id', '', ...lines.flat()] }
 }
-
-// V8 represents a concatenation as a rope, which each write would traverse.
-const flatten = (text: string) => Buffer.from(text, 'latin1').toString('latin1')
 
 /** Sends prepared heads. `keepAliveMs` is the server's time limit of idle connections. */
 export class HeadSender {

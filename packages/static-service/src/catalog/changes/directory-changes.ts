@@ -26,7 +26,8 @@ export async function changeBelow(group: Group, change: DirectoryChange): Promis
   if (to !== null && isIntoItself({ from, to })) throw moveIntoItself(to)
   // If files move up to paths that others still occupy, no slice can run before the rest.
   const isTaken = (table.files.get(within) ?? table.directories.get(within)) !== undefined
-  const isDivisible = to === null || !isAbove(to, from) || !isTaken
+  const isUp = to !== null && (to === '' || from.startsWith(`${to}/`))
+  const isDivisible = !(isUp && isTaken)
   if (count > group.rules.wholeFiles && isDivisible) return undefined
   return changeThese(group, await loadBelow(group.transaction, from, { limit: count }), change)
 }
@@ -50,8 +51,6 @@ export function loadBelow(
       where ${below(directory)} and path > ${after} and change_id < ${before} order by path limit ${limit}`,
   )
 }
-
-const isAbove = (directory: string, other: string) => directory === '' || other.startsWith(`${directory}/`)
 
 /**
  * Applies the slice of a change after a path, and writes nothing: a move in slices that cannot be completed should not
