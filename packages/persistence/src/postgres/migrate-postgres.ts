@@ -23,7 +23,9 @@ export async function migratePostgres(options: PostgresOptions, limitMs: number)
       return await migrateOnce(options, limitMs)
     } catch (error) {
       const failure = translateError(error)
-      const isWorthRetrying = failure instanceof DatabaseUnavailableError && !isRefusal(error)
+      // Wrong password, no such database: waiting does not help.
+      const isRefusal = /^(?:28|3D)/.test(codeOf(error))
+      const isWorthRetrying = failure instanceof DatabaseUnavailableError && !isRefusal
       if (!isWorthRetrying || Date.now() > deadline) {
         throw explainDatabaseFailure(failure, options.directUrl ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL')
       }
@@ -50,9 +52,6 @@ async function migrateOnce(options: PostgresOptions, limitMs: number) {
     client.end().catch(() => undefined)
   }
 }
-
-// Wrong password, no such database: waiting does not help.
-const isRefusal = (error: unknown) => /^(?:28|3D)/.test(codeOf(error))
 
 async function migrate(connection: Connection, { schema, migrations: parts, isRestore }: PostgresOptions) {
   await requireVersion(connection)

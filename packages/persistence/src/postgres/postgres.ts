@@ -131,19 +131,15 @@ export class Postgres extends Connection implements Sql {
   }
 
   async #check() {
-    await this.#readTime()
-    if (Date.now() - this.#prunedAt < pruneIntervalMs) return
-    // A failed write does not count: a read-only database still serves reads.
-    await this.run(pruneCommits).catch(() => undefined)
-    this.#prunedAt = Date.now()
-  }
-
-  async #readTime() {
     const askedAt = performance.now()
     const [row] = await this.query<{ ms: number }>('select (extract(epoch from clock_timestamp()) * 1000)::bigint ms')
     const at = performance.now()
     // The latency of the response explains a small difference.
     if (row && Math.abs(row.ms - this.now()) > at - askedAt) this.#time = { ms: row.ms, at }
+    if (Date.now() - this.#prunedAt < pruneIntervalMs) return
+    // A failed write does not count: a read-only database still serves reads.
+    await this.run(pruneCommits).catch(() => undefined)
+    this.#prunedAt = Date.now()
   }
 }
 
