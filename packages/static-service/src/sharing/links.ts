@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { appendEvents, ofTypes } from '@domains-and-files/events'
 import { HttpError } from '@domains-and-files/http'
-import { list, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { list, name, one, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 
 /** A link to a file, or to the files below a folder. Instants are milliseconds since 1970. */
 export interface Link {
@@ -48,10 +48,8 @@ export class Links {
     await this.#database.transaction(async (transaction) => {
       await transaction.run(sql`delete from ${table} where expires_at <= ${createdAt} and used_up_at is null`)
       await transaction.run(sql`delete from ${downloads} where until <= ${createdAt}`)
-      const own = await transaction.get<{ count: number }>(
-        sql`select count(*) as count from ${table} where maker = ${link.maker}`,
-      )
-      if ((own?.count ?? 0) >= maxLinks) throw tooManyLinks()
+      const own = sql`select count(*) as count from ${table} where maker = ${link.maker}`
+      if ((await one<{ count: number }>(transaction, own)).count >= maxLinks) throw tooManyLinks()
       await transaction.run(sql`
         insert into ${table} (id, digest, path, name, maker, by_user, created_at, expires_at, downloads_left)
         values (${link.id}, ${digestOf(token)}, ${link.path}, ${link.name}, ${link.maker}, ${link.by}, ${createdAt},
