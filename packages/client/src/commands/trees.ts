@@ -39,9 +39,10 @@ async function put(client: FileClient, [source = '', prefix]: string[], flags: F
   const { version, changelog, mode, uploadsLarge, 'dry-run': dryRun } = flags
   const path = readPrefix(prefix)
   const files = await readFiles(source)
-  const manifest = JSON.stringify({
-    files: Object.fromEntries(files.map(({ path: name, sha256 }) => [name, { sha256 }])),
-  })
+  const named = Object.fromEntries(files.map(({ path: name, sha256 }) => [name, { sha256 }]))
+  const lost = files.find(({ path: name, sha256 }) => named[name]?.sha256 !== sha256)
+  if (lost) throw new CommandError(`${lost.path}: two files have this name, in two spellings of Unicode; rename one`)
+  const manifest = JSON.stringify({ files: named })
   const byDigest = new Map(files.map((file) => [file.sha256, file]))
   const query = { version, changelog, mode, dry_run: dryRun }
   if (dryRun) await printPreview(client, path, files, mode)

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { download, readFiles, sync, upload } from '../../src/commands/trees.ts'
+import { deploy, download, readFiles, sync, upload } from '../../src/commands/trees.ts'
 import { FileClient } from '../../src/file-client.ts'
 
 function createDirectory(files: Record<string, string>): string {
@@ -23,6 +23,23 @@ test('symbolic links are not followed', async () => {
   const files = await readFiles(directory)
 
   expect(files.map(({ path }) => path)).toEqual(['a.txt'])
+})
+
+test('two names that are one in the store are refused, unless their files are equal', async () => {
+  const flags = { delete: false, 'dry-run': false, overwrite: false }
+  const sent: string[] = []
+  const fetch = async (request: Request) => {
+    sent.push(await request.text())
+    return Response.json({ change: null, added: 0, replaced: 0, removed: 0, unchanged: 1 })
+  }
+  const client = new FileClient({ baseUrl: 'http://127.0.0.1', credentials: { token: 't' }, fetch })
+  const [composed, decomposed] = ['caf\u00e9.txt', 'cafe\u0301.txt']
+
+  await deploy(client, [createDirectory({ [composed]: 'same', [decomposed]: 'same' }), 'site/'], flags)
+  const deploying = deploy(client, [createDirectory({ [composed]: 'one', [decomposed]: 'other' }), 'site/'], flags)
+
+  await expect(deploying).rejects.toThrow(`${composed}: two files have this name`)
+  expect(sent).toHaveLength(1)
 })
 
 test('a download that a proxy refuses is described by its status', async () => {
