@@ -12,18 +12,14 @@ export const keepYoungGenerationSmall = () => limitGrowth(1)
 export function growYoungGeneration(): void {
   limitGrowth(2)
   // It grows in steps, by collections, and shrinks when the process is idle.
-  new PerformanceObserver(() => limitGrowth(youngBytes() > maxYoungBytes / 2 ? 1 : 2)).observe({
-    type: 'gc',
-  })
+  new PerformanceObserver(() => {
+    const young = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')
+    // It consists of two halves, of which one is in use.
+    limitGrowth((young?.space_size ?? Number.POSITIVE_INFINITY) > maxYoungBytes ? 1 : 2)
+  }).observe({ type: 'gc' })
 }
 
 const maxYoungBytes = 4 * 1_048_576
-
-// It consists of two halves, of which one is in use.
-function youngBytes(): number {
-  const space = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')
-  return space ? space.space_size / 2 : maxYoungBytes
-}
 
 // V8 has no setting for the size itself once the process has started.
 function limitGrowth(factor: 1 | 2) {
