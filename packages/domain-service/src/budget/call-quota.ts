@@ -43,7 +43,6 @@ const refreshMs = 1_000
  */
 export class CallQuota {
   readonly #options: Options
-  readonly budget: CallBudget
   readonly #clock: Clock
   readonly windows: CallWindows
   readonly #queue: CallQueue
@@ -63,11 +62,10 @@ export class CallQuota {
 
   private constructor(options: Options) {
     this.#options = options
-    this.budget = options.budget
     this.#clock = options.clock ?? systemClock
     this.windows = new CallWindows(options.limits)
     this.#queue = new CallQueue(this.windows)
-    if (this.budget.isShared) this.#refreshing = setInterval(() => this.#serve(), refreshMs).unref()
+    if (options.budget.isShared) this.#refreshing = setInterval(() => this.#serve(), refreshMs).unref()
   }
 
   /** Counts the calls of earlier processes. */
@@ -159,10 +157,11 @@ export class CallQuota {
     this.#turns = this.#turns.then(() => {
       this.#isTurnDue = false
       this.#retry?.cancel()
+      const { budget } = this.#options
       const { held, waiting } = this.#queue
       if (held.size + waiting.length + this.#pauseMs > 0 || this.#isPublished) return this.#takeTurn()
       // The probe reports a database that is away.
-      if (this.budget.isShared) return this.budget.read().then(this.#adopt, () => this.windows.clear())
+      if (budget.isShared) return budget.read().then(this.#adopt, () => this.windows.clear())
     })
   }
 
@@ -172,7 +171,7 @@ export class CallQuota {
     let granted: Reservation[] = []
     let wakeAt = Infinity
     try {
-      await this.budget.turn(pauseMs, (state) => {
+      await this.#options.budget.turn(pauseMs, (state) => {
         this.#adopt(state)
         ;({ granted, wakeAt } = this.#queue.grantSlots(state))
         const { held, waiting } = this.#queue
@@ -189,7 +188,7 @@ export class CallQuota {
       for (const call of granted) held.delete(call)
       for (const { client } of [...granted, ...waiting.splice(0)]) client.reject(databaseProblem(cause) ?? cause)
     }
-    const retryIn = this.budget.isShared && this.#queue.waiting.length > 0 ? retryMs : Infinity
+    const retryIn = this.#options.budget.isShared && this.#queue.waiting.length > 0 ? retryMs : Infinity
     const waitMs = Math.min(wakeAt - this.now(), retryIn)
     if (waitMs < Infinity) this.#retry = this.#clock.setTimer(() => this.#serve(), Math.max(1, waitMs))
   }
