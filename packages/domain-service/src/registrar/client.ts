@@ -4,20 +4,11 @@ import { LRUCache } from 'lru-cache'
 import type { CallQuota, CallSlot } from '../budget/call-quota.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import { emailTypes, type Zone } from '../dns/zone.ts'
-import { domainNotFound, emailTypeUnknown } from '../errors.ts'
+import { domainNotFound, registrarUnavailable } from '../errors.ts'
 import { CallFailed } from './call-failed.ts'
-import { CircuitBreaker } from './circuit-breaker.ts'
 import type { CacheOptions } from './response-cache.ts'
-import {
-  type DomainInfo,
-  type Element,
-  type Nameservers,
-  readDomainInfo,
-  readDomainList,
-  readNameserverList,
-  readZone,
-  requireSuccess,
-} from './responses.ts'
+import type { DomainInfo, Element, Nameservers } from './responses.ts'
+import * as responses from './responses.ts'
 import type { Account, Call, RegistrarTransport } from './transport.ts'
 
 export interface RegistrarOptions {
@@ -78,7 +69,7 @@ export class RegistrarClient {
         PageSize: String(query.pageSize),
         SortBy: query.sortBy,
       },
-      read: readDomainList,
+      read: responses.readDomainList,
       slot,
     })
   }
@@ -92,7 +83,7 @@ export class RegistrarClient {
     return this.#read({
       ...command('domains.getInfo', 'DomainGetInfoResult', domain),
       params: { DomainName: domain.name },
-      read: readDomainInfo,
+      read: responses.readDomainInfo,
       slot,
     })
   }
@@ -108,7 +99,7 @@ export class RegistrarClient {
     try {
       return await this.#read({
         ...command('domains.dns.getList', 'DomainDNSGetListResult', domain),
-        read: readNameserverList,
+        read: responses.readNameserverList,
         slot,
       })
     } catch (error) {
@@ -128,7 +119,7 @@ export class RegistrarClient {
     let readAt = clock.now()
     const zone = await this.#read({
       ...command('domains.dns.getHosts', 'DomainDNSGetHostsResult', domain),
-      read: readZone,
+      read: responses.readZone,
       slot,
       onSend: () => {
         readAt = clock.now()
@@ -145,8 +136,8 @@ export class RegistrarClient {
    */
   async replaceZone(domain: Domain, zone: Zone, slot: CallSlot, onSend: () => void): Promise<void> {
     const setHosts = command('domains.dns.setHosts', 'DomainDNSSetHostsResult', domain)
-    const params = { ...setHosts.params, ...hostParams(zone) }
-    return this.#send({ ...setHosts, params, read: requireSuccess, slot, onSend })
+    const params = { ...setHosts.params, ...responses.hostParams(zone) }
+    return this.#send({ ...setHosts, params, read: responses.requireSuccess, slot, onSend })
   }
 
   /** The state of the registrar, as the API has it; makes no call. */
@@ -250,22 +241,58 @@ const command = (name: string, result: string, domain?: Domain) => ({
   slot: 'read' as const,
 })
 
-// All rows, and always the email type: the registrar deletes what a write does not name.
-function hostParams({ emailType, rows }: Zone): Record<string, string> {
-  if (emailType === undefined) throw emailTypeUnknown()
-  const params: Record<string, string> = { EmailType: emailType }
-  for (const [index, row] of rows.entries()) {
-    const number = index + 1
-    params[`HostName${number}`] = row.name
-    params[`RecordType${number}`] = row.type
-    params[`Address${number}`] = row.address
-    if (row.mxPref !== '') params[`MXPref${number}`] = row.mxPref
-    if (row.ttl !== '') params[`TTL${number}`] = row.ttl
-  }
-  return params
-}
-
 const remedyOf = ({ clientIp, apiUser }: Account) =>
   `registrar refused the credentials: whitelist the address ${clientIp} in its panel for ${apiUser}, enable API access, check REGISTRAR_API_USER and REGISTRAR_API_KEY`
 
 const isNotFound = (error: unknown) => error instanceof HttpError && error.code === 'domain_not_found'
+
+const maxFailures = 5
+const pauseMs = 5_000
+
+/**
+ * Circuit breaker: after 5 failures in a row, calls fail with 503 `registrar_unavailable` for 5 s. Then one call probes;
+ * others fail fast until it completes.
+ */
+export class CircuitBreaker {
+  readonly #clock: Pick<Clock, 'now'>
+  readonly #onFailing: (isFailing: boolean) => void
+  #failures = 0
+  #openUntil = 0
+  #isProbing = false
+
+  constructor(clock: Pick<Clock, 'now'>, onFailing: (isFailing: boolean) => void = () => undefined) {
+    this.#clock = clock
+    this.#onFailing = onFailing
+  }
+
+  get state(): 'closed' | 'open' | 'half_open' {
+    if (this.#failures < maxFailures) return 'closed'
+    return this.#clock.now() < this.#openUntil ? 'open' : 'half_open'
+  }
+
+  /** `isMade`: now, perhaps as the probe. @throws 503 `registrar_unavailable` while open, or another call probes. */
+  admit(isMade = true) {
+    if (this.#failures < maxFailures) return
+    const leftMs = this.#openUntil - this.#clock.now()
+    if (leftMs > 0 || this.#isProbing) throw registrarUnavailable(Math.max(1, Math.ceil(leftMs / 1000)))
+    this.#isProbing = isMade
+  }
+
+  succeeded() {
+    if (this.#failures >= maxFailures) this.#onFailing(false)
+    this.#failures = 0
+    this.#isProbing = false
+  }
+
+  failed() {
+    this.#failures++
+    if (this.#failures === maxFailures) this.#onFailing(true)
+    this.#isProbing = false
+    if (this.#failures >= maxFailures) this.#openUntil = this.#clock.now() + pauseMs
+  }
+
+  /** The admitted call was not made. */
+  skipped() {
+    this.#isProbing = false
+  }
+}

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ownerOf, type Row } from '../dns/record.ts'
 import { emailTypes, type Zone } from '../dns/zone.ts'
+import { emailTypeUnknown } from '../errors.ts'
 import { badAnswer, badResult } from './call-failed.ts'
 
 /** An XML element. Every value stays text: a TXT record `1e3` is no number. */
@@ -102,6 +103,21 @@ export function readZone(result: Element, domain: string): Zone {
     emailType: a.EmailType || undefined,
     rows: childrenOf(result, 'host').map(readRow),
   }
+}
+
+/** The parameters of a zone. All rows, and always the email type: the registrar deletes what a write does not name. */
+export function hostParams({ emailType, rows }: Zone): Record<string, string> {
+  if (emailType === undefined) throw emailTypeUnknown()
+  const params: Record<string, string> = { EmailType: emailType }
+  for (const [index, row] of rows.entries()) {
+    const number = index + 1
+    params[`HostName${number}`] = row.name
+    params[`RecordType${number}`] = row.type
+    params[`Address${number}`] = row.address
+    if (row.mxPref !== '') params[`MXPref${number}`] = row.mxPref
+    if (row.ttl !== '') params[`TTL${number}`] = row.ttl
+  }
+  return params
 }
 
 /** @throws {CallFailed} of unknown outcome where an answer of status OK does not confirm the command. */

@@ -1,7 +1,7 @@
 import { name, sql } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
 import { recordRegistrarEvent } from '../../src/ledger/stored-change.ts'
-import { CircuitBreaker } from '../../src/registrar/circuit-breaker.ts'
+import { CircuitBreaker } from '../../src/registrar/client.ts'
 import { ledgers } from '../support/ledgers.ts'
 
 test('the circuit breaker says when it opens, and when it closes', () => {

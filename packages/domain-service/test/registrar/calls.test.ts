@@ -1,6 +1,6 @@
 import type { FaultInput } from '@domains-and-files/registrar-sandbox'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { CircuitBreaker } from '../../src/registrar/circuit-breaker.ts'
+import { CircuitBreaker } from '../../src/registrar/client.ts'
 import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { add, final, passing, startBefore, startZone } from '../support/faulty-answers.ts'
