@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Rights } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
-import { join, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { join, name, now, one, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import type { Event } from './event.ts'
 import { ofTypes } from './tables.ts'
 
@@ -143,11 +143,9 @@ export class EventLog {
     return data && { id, type, at: instantOf(id), by, request_id, data: { ...data } }
   }
 
-  async #state() {
-    const row = await this.#sql.get<{ end: string; nowMs: number }>(
-      sql`select coalesce((select max(id) from ${events}), '') as "end", ${now} as "nowMs"`,
-    )
-    return row ?? { end: '', nowMs: 0 }
+  #state() {
+    const state = sql`select coalesce((select max(id) from ${events}), '') as "end", ${now} as "nowMs"`
+    return one<{ end: string; nowMs: number }>(this.#sql, state)
   }
 }
 
