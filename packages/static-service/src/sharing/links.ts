@@ -122,8 +122,7 @@ export class Links {
     )
     if (used.length === 0) return
     await record(used)
-    const ids = list(used.map(({ id }) => id))
-    await this.#database.run(sql`update ${table} set used_up_at = null where id in (${ids})`)
+    await this.#database.run(sql`update ${table} set used_up_at = null where id in (${list(used.map(({ id }) => id))})`)
   }
 }
 

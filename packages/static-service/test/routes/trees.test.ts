@@ -449,6 +449,14 @@ describe('PUT /api/trees/{prefix}', () => {
     })
   })
 
+  test('a manifest may name files like its members', async () => {
+    await service.put('old', 'old')
+    const file = { sha256: digestOf('old') }
+    const files = { sha256: file, files: file, 'a"sha256":"b': file }
+    expect((await put('like/', { files })).status).toBe(200)
+    expect(Object.keys(await namesOf('like/'))).toHaveLength(3)
+  })
+
   test('a manifest names contents that are stored', async () => {
     await put('contents/', await tar(['a.txt', 'A'], ['page', '<!doctype html><p>']))
     const { 'a.txt': a = '', page = '' } = await namesOf('contents/')
@@ -709,6 +717,16 @@ describe('PUT /api/trees/{prefix}', () => {
         400,
         'malformed_body',
         'not valid UTF-8',
+      ],
+      [
+        'a manifest with a name twice, in two spellings of JSON',
+        async () => {
+          const file = `{ "sha256" : "${digestOf('old')}" }`
+          return Buffer.from(`{ "files": { "a": ${file}, "\\u0061": ${file} } }`)
+        },
+        400,
+        'invalid_archive',
+        'twice',
       ],
       ['JSON that is cut', async () => Buffer.from('{"files":{'), 400, 'malformed_body'],
       ['unknown JSON', async () => Buffer.from('{"form":"x/"}'), 400, 'validation_failed', '/from: is missing'],

@@ -4,6 +4,7 @@ import {
   answers,
   bodyChunks,
   booleanQuery,
+  HttpError,
   malformedBody,
   operations,
   parseInput,
@@ -94,16 +95,13 @@ const routes = operations({
   },
 })
 
-// A content replaces no file.
-const noPath = ''
-
 /** PUT of trees and contents, in the scope of `registerRawBodies`. */
 export function registerPutTreeRoutes(app: App, dependencies: FileDependencies) {
   const { store, catalog, limits } = dependencies
   app.put('/api/contents/:sha256', routes.putContent, async (request, reply) => {
-    await limits.checkLength(noPath, request.headers)
+    await limits.checkLength('', request.headers) // It replaces no file.
     await using draft = store.draft()
-    await stage(bodyChunks(request.raw), draft, { limits, path: noPath })
+    await stage(bodyChunks(request.raw), draft, { limits, path: '' })
     const content = await draft.keep()
     if (content.digest !== request.params.sha256) throw errors.digestMismatch('its name')
     const caller = await readmit(request)
@@ -113,21 +111,19 @@ export function registerPutTreeRoutes(app: App, dependencies: FileDependencies) 
   })
   app.put('/api/trees/*', routes.putTree, async (request, reply) => {
     const directory = readTreePath(request)
-    const { caller } = request
-    await using arrivals = new TreeArrivals({ ...dependencies, caller, directory })
+    await using arrivals = new TreeArrivals({ ...dependencies, caller: request.caller, directory })
     const { source, bytes } = await receive(request, arrivals, catalog)
     await readmit(request)
     const { mode, version, changelog, dry_run: isDryRun } = request.query
     const actor = actorOf(request)
     const { by: createdBy, requestId } = actor
-    const { ifMatch, ifNoneMatch } = conditionsOf(request.headers)
     const { rows, etag, change, ...counts } = await catalog.writes.replaceTree({
       actor,
       directory,
       source,
       isDryRun,
       isMerge: mode === 'merge',
-      conditions: { ifMatch, ifNoneMatch },
+      conditions: conditionsOf(request.headers),
       version: version === undefined ? undefined : { version, changelog, createdBy, requestId },
       maxFiles: dependencies.trees.maxFiles,
     })
@@ -201,9 +197,14 @@ async function readJson(request: FastifyRequest, chunks: AsyncIterable<Buffer>):
   }
   const text = textOf(Buffer.concat(read), request)
   try {
-    return JSON.parse(text)
-  } catch {
-    throw malformedBody('The body is not valid JSON')
+    const body = JSON.parse(text)
+    // The parser has kept the last of two equal names.
+    const digests = text.match(/"sha256"\s*:\s*"/g) ?? []
+    if (body?.files && digests.length > Object.keys(body.files).length)
+      throw errors.invalidArchive('a name is there twice')
+    return body
+  } catch (error) {
+    throw error instanceof HttpError ? error : malformedBody('The body is not valid JSON')
   }
 }
 
