@@ -8,9 +8,8 @@ const inputs = ['packages/*/src/**/*.ts', 'packages/*/package.json', 'scripts/bu
 /** A digest of all that the bundles are made of. */
 export function digestSources(root: string): string {
   const hash = createHash('sha256')
-  for (const file of globSync(inputs, { cwd: root }).sort()) {
+  for (const file of globSync(inputs, { cwd: root }).sort())
     hash.update(`${file}\n`).update(readFileSync(join(root, file)))
-  }
   return hash.digest('hex')
 }
 
@@ -18,10 +17,7 @@ export function digestSources(root: string): string {
 export const isBuilt = (directory: string, digest: string) =>
   existsSync(recordIn(directory)) && readFileSync(recordIn(directory), 'utf8') === digest
 
-/**
- * The script of a service's command: its bundle starts in half the time. From the sources where they have changed since the
- * build: to bundle them would replace what a running service loads.
- */
+/** The script of a service's command: its bundle, or changed sources, since a running service may yet load the bundles. */
 export function commandOf(root: string, service: string, name: string): string {
   const directory = join(root, 'packages', service)
   return join(directory, isBuilt(directory, digestSources(root)) ? `dist/${name}.js` : `src/maintenance/${name}.ts`)
