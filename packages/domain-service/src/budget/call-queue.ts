@@ -8,20 +8,24 @@ import { addSlots, type CallWindows, marginMs, type Priority, priorities, type S
  * retries takes it over.
  */
 export interface Reservation extends Slots {
-  /** Authors of the write, or readers. The first names the flow of fair queueing within a priority. */
-  readonly callers: readonly string[]
+  /** Authors of the writes, or readers. The first names the flow of fair queueing within a priority. */
+  callers: readonly string[]
+  /** Of the writes: those that are refused after others of their domain share their place, to be one batch. */
+  readonly domain?: string | undefined
   /** A single call, made once it has its slot. `held`: the reservation whose slot it uses, if any; `priority`: of the slot. */
   readonly call?: { priority: Priority; held: Reservation | undefined }
   /** Its place in the fair queue: lower ones go first. */
   readonly startTag: number
   deadline: number
   absentUntil?: number | undefined
+  /** The time that the absent caller was told. */
+  toldFor?: number
   /** When its first caller last took over one of its places. */
   cameBackAt?: number
   client: PromiseWithResolvers<void>
 }
 
-export type Wanted = Pick<Reservation, 'priority' | 'slots' | 'callers' | 'call'>
+export type Wanted = Pick<Reservation, 'priority' | 'slots' | 'callers' | 'domain' | 'call'>
 
 /** How long after its Retry-After the place and the slots of an absent caller are kept. */
 const graceMs = 10_000
@@ -62,11 +66,30 @@ export class CallQueue {
       return Object.assign(kept, wait)
     }
     const flow = flowOf(wanted)
-    const startTag = Math.max(this.#virtualTime, this.#nextTags.get(flow) ?? 0)
+    const told = this.#toldPlaces(wanted).map((place) => place.startTag)
+    const startTag = Math.max(this.#virtualTime, this.#nextTags.get(flow) ?? 0, ...told)
     if (wanted.callers.length > 0) this.#nextTags.set(flow, startTag + 1)
     const reservation = { ...wanted, ...wait, startTag }
     this.waiting.push(reservation)
     return reservation
+  }
+
+  /** Each flow's first place, where its caller was told a time: what comes later stays behind them. */
+  #toldPlaces({ priority }: Wanted): Reservation[] {
+    const first = new Map<string, Reservation>()
+    for (const place of this.waiting.filter((each) => each.priority === priority)) {
+      const known = first.get(flowOf(place))
+      if (!known || place.startTag < known.startTag) first.set(flowOf(place), place)
+    }
+    return [...first.values()].filter(({ absentUntil, cameBackAt }) => absentUntil ?? cameBackAt)
+  }
+
+  /** A place that others wait for with a write of the same domain, and were told a time that is still to come. */
+  #placeToShare(call: Reservation, now: number): Reservation | undefined {
+    const places = call.domain === undefined ? [] : [...this.held, ...this.#toldPlaces(call)]
+    return places.find(
+      (each) => each !== call && each.domain === call.domain && each.absentUntil && (each.toldFor ?? 0) > now,
+    )
   }
 
   /** The reservations of this priority whose caller is absent, and is one of the first `count` callers. */
@@ -117,12 +140,15 @@ export class CallQueue {
       const best = this.#windows.earliest(call, now, { ahead: before, held: [] })
       const isLate = call.deadline <= now || Math.max(blockedUntil, best) > call.deadline
       if (call.absentUntil === undefined && isLate) {
-        const expectedAt = Math.max(blockedUntil, this.#windows.earliest(call, now, { ahead, groupSize: call.slots }))
+        const shared = this.#placeToShare(call, now)
+        const freeAt = shared?.toldFor ?? this.#windows.earliest(call, now, { ahead, groupSize: call.slots })
+        const toldFor = Math.max(blockedUntil, freeAt)
         // Retry-After leaves out the margin: a caller that returns waits that long in the queue.
-        const retryAfter = Math.max(1, Math.ceil((expectedAt - marginMs - now) / 1000))
+        const retryAfter = Math.max(1, Math.ceil((toldFor - marginMs - now) / 1000))
         call.client.reject(registrarBusy(retryAfter))
-        if (call.callers.length === 0) continue
-        call.absentUntil = now + retryAfter * 1000 + graceMs
+        if (shared) shared.callers = [...shared.callers, ...call.callers]
+        if (shared || call.callers.length === 0) continue
+        Object.assign(call, { toldFor, absentUntil: now + retryAfter * 1000 + graceMs })
       }
       wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline, isNext ? freeAt : Infinity)
       waiting.push(call)

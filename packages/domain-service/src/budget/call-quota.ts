@@ -13,6 +13,7 @@ export interface ReserveOptions {
   /** Default: as long as calls of this priority wait. Infinity: waits without a deadline. */
   maxWaitMs?: number
   callers?: readonly string[]
+  domain?: string
 }
 
 /** How long calls wait for slots; by default ten seconds. */
@@ -104,10 +105,10 @@ export class CallQuota {
    */
   async reserve(
     calls: number,
-    { priority = 'write', maxWaitMs, callers = [] }: ReserveOptions = {},
+    { priority = 'write', maxWaitMs, callers = [], domain }: ReserveOptions = {},
   ): Promise<Reservation> {
     const slots = Math.min(calls, this.windows.most(priority))
-    return this.#wait({ priority, slots, callers }, maxWaitMs)
+    return this.#wait({ priority, slots, callers, domain }, maxWaitMs)
   }
 
   async #wait(wanted: Wanted, maxWaitMs = maxWaits[wanted.priority] ?? this.#options.maxWaitMs ?? 10_000) {

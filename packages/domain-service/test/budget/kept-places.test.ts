@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { HttpError } from '@domains-and-files/http'
+import { delay, HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
 import { CallQuota } from '../../src/budget/call-quota.ts'
 import { parseRate } from '../../src/budget/call-windows.ts'
@@ -85,6 +85,53 @@ test('where the queue is longer than a window, each caller is told when its own 
 
   expect(refused).toHaveLength(14)
   expect(again).toEqual(Array.from(refused, () => undefined))
+})
+
+test('of callers who write again and again none is refused twice for one write', async () => {
+  const { clock, quota } = await openQuota()
+  const refusedTwice: string[] = []
+  let done = 0
+  const writeAgainAndAgain = async (caller: string) => {
+    for (; ; done++) {
+      for (let tries = 0; ; tries++) {
+        const retryAfter = await refusalOf(write(quota, caller))
+        if (retryAfter === undefined) break
+        if (tries > 0) refusedTwice.push(caller)
+        await delay(clock, retryAfter * 1_000)
+      }
+      await delay(clock, 2_000)
+    }
+  }
+
+  for (let second = 0; second < 900; second++) {
+    if (second < 30) void writeAgainAndAgain(`caller ${second}`)
+    await clock.advance(1_000)
+  }
+
+  expect(refusedTwice).toEqual([])
+  expect(done).toBeGreaterThan(80)
+})
+
+test('who is refused after others of the same domain is told their time, and shares their place', async () => {
+  const { clock, quota } = await openQuota()
+  const toldAt = async (domain: string, caller: string) => {
+    const told = await refusalOf(quota.reserve(3, { callers: [caller], domain }).then(() => undefined))
+    return told && clock.now() + told * 1_000
+  }
+  for (let n = 0; n < 6; n++) await write(quota, 'first')
+  const told: (number | undefined)[] = []
+  for (let n = 0; n < 20; n++) {
+    told.push(await toldAt('one.com', `caller ${n}`))
+    await clock.advance(1_000)
+  }
+  const other = await toldAt('other.com', 'other')
+
+  expect(new Set(told)).toEqual(new Set([told[0]]))
+  expect(other).toBeLessThan((told[0] ?? 0) + 1_000)
+  await clock.advance((told[0] ?? 0) - clock.now())
+  const again = quota.reserve(3, { callers: ['caller 7'], domain: 'one.com' })
+  await clock.advance(1_000)
+  expect((await again).callers).toHaveLength(20)
 })
 
 test('callers take turns: one write of each, then the second of each', async () => {

@@ -80,7 +80,7 @@ test('records of unsupported types are lost only with force=true', async () => {
   })
   expect(meant).toMatchObject({
     status: 201,
-    body: { warnings: Array(2).fill(expect.stringMatching(/^_sip\._tcp SRV .* was removed/)) },
+    body: { warnings: Array(2).fill(expect.stringMatching(/^_sip\._tcp SRV .* is removed/)) },
   })
   expect(service.live()).toEqual(['a A 192.0.2.1 1800 10', 'www A 192.0.2.1 1800 10'])
 })

@@ -15,6 +15,12 @@ interface Options {
 
 const Changes = z.object({ pagination: z.object({ total_items: z.number() }) })
 
+/** How many changes the ledger has; not the writes that wait: they are counted before it has given them their places. */
+export async function countChanges(service: Service): Promise<number> {
+  const { body } = await service.call('GET', '/api/changes?page_size=1')
+  return Changes.parse(body).pagination.total_items
+}
+
 /**
  * Sends writes of one domain at once. The registrar answers the first read when all of them wait, so that they are one
  * batch however slow the machine. Needs a `REGISTRAR_TIMEOUT_MS` that is longer than that.
@@ -26,11 +32,7 @@ export async function joinWrites<Result>(
   const [service] = services
   const { sandbox } = service
   sandbox.fault({ kind: 'slow', ms: 600_000, command: 'namecheap.domains.dns.getHosts' })
-  // Not the writes that wait: they are counted before the ledger has given them their places.
-  const countAccepted = async () => {
-    const { body } = await service.call('GET', '/api/changes?page_size=1')
-    return Changes.parse(body).pagination.total_items
-  }
+  const countAccepted = () => countChanges(service)
   const accepted = await countAccepted()
   const answers: Promise<Result>[] = []
   for (let n = 0; n < count; n++) {

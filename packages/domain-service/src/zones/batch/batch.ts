@@ -29,6 +29,8 @@ interface Plan {
 /** How long a batch without waiting clients may delay one with waiting clients. */
 const maxBackgroundWaitMs = 2_000
 const maxAttempts = 3
+/** Writes that were refused with the first of a batch come back within this time: their Retry-After is whole seconds. */
+const returnMs = 1_500
 
 /**
  * One batch: all writes that waited for a domain, with one read, one setHosts and one read-back. It settles every write
@@ -86,12 +88,13 @@ export class Batch {
   async #reserve(writes: QueuedChange[]): Promise<boolean> {
     const awaited = writes.filter(({ isAsync }) => !isAsync)
     const authors = awaited.map(({ request }) => request.callerId ?? request.by)
-    const callers = [...new Set([...authors, ...this.#options.callers])]
+    const callers = [...authors, ...this.#options.callers]
     const priority = writes.length === 0 ? ('background' as const) : ('queued' as const)
     const background = { priority, maxWaitMs: maxBackgroundWaitMs }
     try {
       // Read, write, read-back.
-      await this.#registrar.ensure(3, callers.length > 0 ? { callers } : background)
+      await this.#registrar.ensure(3, callers.length > 0 ? { callers, domain: this.#domain } : background)
+      if (this.#registrar.callers.length > callers.length) await delay(this.#options.clock, returnMs)
       return true
     } catch (error) {
       if (callers.length === 0) await delay(this.#options.clock, maxBackgroundWaitMs / 4)

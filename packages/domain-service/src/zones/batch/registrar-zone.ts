@@ -74,6 +74,11 @@ export class RegistrarZone implements Disposable {
     this.#slot = await quota.reserve(calls, wanted)
   }
 
+  /** Who has the slots, or was told to come back for them. */
+  get callers(): readonly string[] {
+    return typeof this.#slot === 'object' ? this.#slot.callers : []
+  }
+
   get isFresh(): boolean {
     return this.clock.now() - this.#readAt <= maxReadAgeMs
   }

@@ -115,7 +115,7 @@ test('a batch does not go on while the database that has its open sends is away'
   const open = [{ state: 'open', base: zone([]), zone: zone([www]), startedAt: new Date(0) }]
   const sends = { open: open.map((send) => ({ ...send, changes: [] })), recent: [], late: [] }
   const ledger = { ...ledgerAway(), zoneVersion: async () => 0, sendsOf: async () => sends }
-  const quota = { reserve: async () => ({ slots: 3 }), release: () => undefined }
+  const quota = { reserve: async () => ({ slots: 3, callers: [] }), release: () => undefined }
   const registrar = { quota, zone: async () => zone([]) }
   const gather = vi.fn()
   const options = { ledger, log, domain, registrar, clock: new FakeClock(), queue: { gather }, callers: [] }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { marginMs } from '../../../src/budget/call-windows.ts'
 import { driveClock } from '../../support/drive-clock.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { joinWrites } from '../../support/join-writes.ts'
+import { countChanges, joinWrites } from '../../support/join-writes.ts'
 import { type Answer, apiKey, realRate, type Service, start, www } from '../../support/start.ts'
 
 // At the registrar's real rate, on a clock that stands still: no window ever has more calls than its limit.
@@ -151,6 +151,32 @@ test('who comes back late finds the place gone, and others have its slots', asyn
   )
 
   expect(answers.map(({ status }) => status)).toEqual(Array(6).fill(201))
+})
+
+test('writes of one domain that were refused one after another are one batch when they come back', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ domains: tenDomains, env: { ...env, REGISTRAR_TIMEOUT_MS: '120000' }, clock })
+  for (const name of names.slice(0, 6)) await add(service, name)
+  const addHost = (n: number) =>
+    service.call('POST', `${pathOf('d6.com')}/hosts/A`, { body: { name: `h${n}`, address: '192.0.2.9' } })
+  const hosts = Array.from({ length: 12 }, (_, n) => n)
+  let seconds = 0
+  for (const n of hosts) {
+    const { status, headers } = await addHost(n)
+    expect(status).toBe(503)
+    seconds = Number(headers.get('retry-after'))
+    await clock.advance(500)
+  }
+  const known = await countChanges(service)
+
+  await clock.advance(seconds * 1_000)
+  const writes = Promise.all(hosts.map(addHost))
+  // The batch goes on when all of them wait: the clock stands still.
+  await expect.poll(() => countChanges(service)).toBe(known + hosts.length)
+  const answers = await driveClock(clock, service, writes)
+
+  expect(answers.map(({ status }) => status)).toEqual(hosts.map(() => 201))
+  expect(service.commands().filter((command) => command === 'dns.sethosts')).toHaveLength(6 + 1)
 })
 
 test('dry runs take no slots of writers', async () => {
