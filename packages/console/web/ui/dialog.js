@@ -4,7 +4,7 @@ import { Attempt, focusOn, html, nothing, refocus, render } from '../core/view.j
 import { errorNotice, iconButton, toast } from './states.js'
 
 /**
- * Opens a modal dialog. Esc, Back and the close button resolve with undefined, and ask before a long text is lost; focus
+ * Opens a modal dialog. Esc, Back and the close button resolve with undefined, and ask before typed text is lost; focus
  * returns to where it was.
  * `draw` is called for each rendering with `close(result)` and `update()`.
  * @template Result
@@ -24,8 +24,11 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
     resolve(result)
     dialog.close() // The browser gives the focus back.
   }
-  const leave = () => void (isLocked() || (hasText() ? discard() : close()))
-  const hasText = () => [...dialog.querySelectorAll('textarea')].some(({ value }) => value.trim() !== '')
+  let isTyped = false
+  dialog.addEventListener('input', ({ target }) => {
+    if (target instanceof HTMLTextAreaElement) isTyped = target.value.trim() !== ''
+  })
+  const leave = () => void (isLocked() || (isTyped ? discard() : close()))
   const discard = async () => {
     const words = { title: 'Discard what you typed?', confirm: 'Discard', className: 'small', danger: true }
     if (await confirmDialog({ ...words, body: nothing, action: async () => true })) close()
