@@ -59,7 +59,10 @@ export class CallQueue {
   /** Enters the queue, or takes over the place or the slots that are kept for one of the callers. */
   enter(wanted: Wanted, { now, deadline }: { now: number; deadline: number }): Reservation {
     const wait = { client: Promise.withResolvers<void>(), deadline, absentUntil: undefined }
-    const [kept] = this.#absent(wanted)
+    const places = this.#absent(wanted)
+    // One of another domain may be shared with callers whose writes cannot join.
+    const isOwn = ({ callers }: Reservation) => callers.every((by) => wanted.callers.includes(by))
+    const kept = places.find(({ domain }) => domain === wanted.domain) ?? places.find(isOwn)
     if (kept) {
       for (const each of this.#absent(kept, 1)) each.cameBackAt = now
       if (this.held.has(kept)) wait.client.resolve()

@@ -134,6 +134,26 @@ test('who is refused after others of the same domain is told their time, and sha
   expect((await again).callers).toHaveLength(20)
 })
 
+test('a shared place is not taken for a write of another domain', async () => {
+  const { clock, quota } = await openQuota()
+  const writeTo = (domain: string, caller: string) =>
+    refusalOf(quota.reserve(3, { callers: [caller], domain }).then(() => undefined))
+  for (let n = 0; n < 6; n++) await write(quota, 'first')
+  const told = (await writeTo('one.com', 'first of two')) ?? 0
+  await writeTo('one.com', 'second of two')
+  // They have the rest of the next window.
+  for (let n = 0; n < 5; n++) await writeTo(`${n}.com`, `other ${n}`)
+
+  await clock.advance(told * 1_000)
+  void writeTo('two.com', 'first of two')
+  await clock.advance(1_000)
+  const done: string[] = []
+  void writeTo('one.com', 'second of two').then(() => done.push('second of two'))
+  await clock.advance(1_000)
+
+  expect(done).toEqual(['second of two'])
+})
+
 test('callers take turns: one write of each, then the second of each', async () => {
   const { clock, quota } = await openQuota()
   for (let n = 0; n < 6; n++) await write(quota, 'first')
