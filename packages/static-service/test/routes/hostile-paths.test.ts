@@ -81,7 +81,7 @@ test.each(invalid.map((path) => [path]))('%j is not a path anywhere', async (pat
 
   const ends = answers.map(({ status, body }) => `${status} ${body.code}`)
   expect(new Set(ends.map((end) => refusals.get(end) ?? end))).toEqual(new Set(['refused']))
-  expect(await service.storedContents()).toEqual([])
+  await expect.poll(() => service.storedContents()).toEqual([])
 })
 
 // A break inside a header makes the form malformed.
@@ -178,7 +178,7 @@ test.each(['upload', 'upload/batch'])('such a file, sent to %s, leaves nothing o
   const { body } = await service.send(to, [{ name, content: 'x', filename: '\ufffd' }])
 
   expect(body.code).toBe('invalid_path')
-  expect(await service.storedContents()).toEqual([])
+  await expect.poll(() => service.storedContents()).toEqual([])
 })
 
 // A connection for each of the requests would cost as much as the requests.

@@ -262,7 +262,7 @@ test.each(['upload', 'upload/batch'])(
         [`/${name}`],
       ])
     }
-    expect(await service.storedContents()).toEqual([])
+    await expect.poll(() => service.storedContents()).toEqual([])
     for (const encoding of ['7bit', '8bit', 'BINARY']) expect((await sendAs(encoding)).status).toBeLessThan(300)
   },
 )
@@ -278,7 +278,7 @@ test('a form with a content coding is refused, and nothing is stored', async () 
   const answer = await service.call('POST', '/api/files/upload', { body, headers })
 
   expect([answer.status, answer.body.code]).toEqual([415, 'unsupported_media_type'])
-  expect(await service.storedContents()).toEqual([])
+  await expect.poll(() => service.storedContents()).toEqual([])
 })
 
 test.each([
