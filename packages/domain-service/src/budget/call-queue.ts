@@ -89,10 +89,12 @@ export class CallQueue {
 
   /** A place that others wait for with a write of the same domain, and were told a time that is still to come. */
   #placeToShare(call: Reservation, now: number): Reservation | undefined {
-    const places = call.domain === undefined ? [] : [...this.held, ...this.#toldPlaces(call)]
-    return places.find(
+    if (call.domain === undefined) return undefined
+    const place = [...this.held, ...this.waiting].find(
       (each) => each !== call && each.domain === call.domain && each.absentUntil && (each.toldFor ?? 0) > now,
     )
+    const isCertain = place && (this.held.has(place) || this.#toldPlaces(call).includes(place))
+    return isCertain ? place : undefined
   }
 
   /** The reservations of this priority whose caller is absent, and is one of the first `count` callers. */
@@ -144,12 +146,12 @@ export class CallQueue {
       const isLate = call.deadline <= now || Math.max(blockedUntil, best) > call.deadline
       if (call.absentUntil === undefined && isLate) {
         const shared = this.#placeToShare(call, now)
-        const freeAt = shared?.toldFor ?? this.#windows.earliest(call, now, { ahead, groupSize: call.slots })
-        const toldFor = Math.max(blockedUntil, freeAt)
+        const expectedAt = shared?.toldFor ?? this.#windows.earliest(call, now, { ahead, groupSize: call.slots })
+        const toldFor = Math.max(blockedUntil, expectedAt)
         // Retry-After leaves out the margin: a caller that returns waits that long in the queue.
         const retryAfter = Math.max(1, Math.ceil((toldFor - marginMs - now) / 1000))
         call.client.reject(registrarBusy(retryAfter))
-        if (shared) shared.callers = [...shared.callers, ...call.callers]
+        if (shared) shared.callers = [...new Set([...shared.callers, ...call.callers])]
         if (shared || call.callers.length === 0) continue
         Object.assign(call, { toldFor, absentUntil: now + retryAfter * 1000 + graceMs })
       }

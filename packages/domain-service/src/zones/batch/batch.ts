@@ -88,7 +88,7 @@ export class Batch {
   async #reserve(writes: QueuedChange[]): Promise<boolean> {
     const awaited = writes.filter(({ isAsync }) => !isAsync)
     const authors = awaited.map(({ request }) => request.callerId ?? request.by)
-    const callers = [...authors, ...this.#options.callers]
+    const callers = [...new Set([...authors, ...this.#options.callers])]
     const priority = writes.length === 0 ? ('background' as const) : ('queued' as const)
     const background = { priority, maxWaitMs: maxBackgroundWaitMs }
     try {
