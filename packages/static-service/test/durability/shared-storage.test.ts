@@ -7,6 +7,7 @@ import { type Program, run } from '../support/program.ts'
 import type { Fault } from '../support/s3/s3-server.ts'
 import { type SharedStores, startSharedStores } from '../support/shared-stores.ts'
 import { type Outcomes, SharedWriter } from '../support/shared-writers.ts'
+import { start } from '../support/start.ts'
 
 // SHARED_WRITES=2500 is the long form: `npm run faults`.
 const writes = Number(process.env.SHARED_WRITES ?? 80)
@@ -58,6 +59,23 @@ test(`${writes} writes to ${replicaCount} replicas that are killed, on a failing
   await expectWhole(stores)
   process.stdout.write(`shared storage: ${JSON.stringify({ ...outcomes, kills: replicas.kills })}\n`)
 }, 3_600_000)
+
+test('a download by a link that the store refuses does not count', async () => {
+  await using stores = await startSharedStores()
+  await using replica = await start({ env: stores.env })
+  const large = Buffer.alloc(400_000, 'large ')
+  await replica.put('large.bin', large)
+  const { body } = await replica.call('POST', '/api/links', { json: { path: 'large.bin', downloads: 1 } })
+  const download = () => replica.call('GET', String(body.url), { user: 'nobody' })
+  stores.s3.fault = () => ({ kind: 'status', status: 503 })
+  expect((await download()).body.code).toBe('unavailable')
+  stores.s3.fault = () => undefined
+
+  const answers = await Promise.all([download(), download()])
+
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 404])
+  expect(answers.find(({ status }) => status === 200)?.bytes).toEqual(large)
+})
 
 // A replica that just started on a busy machine may shed it.
 async function logIn(replicas: Replicas): Promise<string> {

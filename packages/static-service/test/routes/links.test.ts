@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startSharedStores } from '../support/shared-stores.ts'
 import { type Answer, type Service, start } from '../support/start.ts'
 import { digestOf } from '../support/stored-contents.ts'
 
@@ -358,20 +357,4 @@ test('logs and metrics never contain the token', async () => {
   expect(JSON.stringify(service.lines())).not.toContain(secret)
   expect(metrics.bytes.toString()).toContain('route="/l/*"')
   expect(metrics.bytes.toString()).not.toContain(secret)
-})
-
-test('a download that the store refuses does not count', async () => {
-  await using stores = await startSharedStores()
-  await using replica = await start({ env: stores.env })
-  await replica.put('large.bin', large)
-  const { body } = await replica.call('POST', '/api/links', { json: { path: 'large.bin', downloads: 1 } })
-  const download = () => replica.call('GET', String(body.url), { user: 'nobody' })
-  stores.s3.fault = () => ({ kind: 'status', status: 503 })
-  expect((await download()).body.code).toBe('unavailable')
-  stores.s3.fault = () => undefined
-
-  const answers = await Promise.all([download(), download()])
-
-  expect(answers.map(({ status }) => status).sort()).toEqual([200, 404])
-  expect(answers.find(({ status }) => status === 200)?.bytes).toEqual(large)
 })
