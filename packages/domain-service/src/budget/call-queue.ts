@@ -124,16 +124,16 @@ export class CallQueue {
     const granted: Reservation[] = []
     const waiting: Reservation[] = []
     let wakeAt = Infinity
-    const others = waiters.toSorted((one, other) => rank(one) - rank(other))
     const ahead: Slots[] = []
     this.waiting.sort((one, other) => rank(one) - rank(other) || one.startTag - other.startTag)
     for (const call of this.waiting) {
       if ((call.absentUntil ?? Infinity) <= now) continue
-      // Those of a higher priority that wait in other processes go first.
-      for (; others[0] && rank(others[0]) < rank(call); others.shift()) addSlots(ahead, others[0])
+      // Those of a higher priority that wait in other processes go first; those of the same one may.
+      const first = [...ahead, ...waiters.filter((each) => rank(each) < rank(call))]
+      const level = waiters.filter((each) => rank(each) === rank(call))
       // Readers wait for their share, or for the whole window: what is left of that serves writes.
       const isWrite = call.priority === 'write' || call.priority === 'queued'
-      const before = ahead.filter(({ priority }) => !(isWrite && priority === 'read'))
+      const before = first.filter(({ priority }) => !(isWrite && priority === 'read'))
       const isNext = waiting.every(({ priority }) => isWrite && priority === 'read')
       const freeAt = Math.max(blockedUntil, this.#windows.earliest(call, now, { ahead: before }))
       if (isNext && freeAt <= now) {
@@ -146,8 +146,8 @@ export class CallQueue {
       const isLate = call.deadline <= now || Math.max(blockedUntil, best) > call.deadline
       if (call.absentUntil === undefined && isLate) {
         const shared = this.#placeToShare(call, now)
-        const expectedAt = shared?.toldFor ?? this.#windows.earliest(call, now, { ahead, groupSize: call.slots })
-        const toldFor = Math.max(blockedUntil, expectedAt)
+        const last = { ahead: [...first, ...level], groupSize: call.slots }
+        const toldFor = Math.max(blockedUntil, shared?.toldFor ?? this.#windows.earliest(call, now, last))
         // Retry-After leaves out the margin: a caller that returns waits that long in the queue.
         const retryAfter = Math.max(1, Math.ceil((toldFor - marginMs - now) / 1000))
         call.client.reject(registrarBusy(retryAfter))

@@ -57,6 +57,19 @@ test('slots that one replica holds are taken for the others, until it releases t
   expect(held?.slots).toBe(3)
 })
 
+test('a caller is told a time after those that other replicas told their callers', async () => {
+  await using set = await openQuotas(2, '3/minute')
+  const [first, second] = set.quotas
+  const busyFor = (quota: CallQuota | undefined, caller: string) =>
+    quota?.reserve(3, { callers: [caller] }).catch(({ headers }) => Number(headers['retry-after']))
+  await Promise.all([first.take('write'), first.take('write'), first.take('write')])
+
+  const told = [await busyFor(first, 'a'), await busyFor(second, 'b')]
+
+  expect(told[0]).toBeLessThanOrEqual(61)
+  expect(told[1]).toBeGreaterThan(110)
+})
+
 test('slots that a replica keeps for an absent caller are free for the others when it stops', async () => {
   await using set = await openQuotas(2, '4/minute')
   const [first, second] = set.quotas
