@@ -6,6 +6,7 @@ import { HttpError } from '@domains-and-files/http'
 import { extract, type Header } from 'tar-stream'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
 import { invalidArchive, treeTooLarge } from '../errors.ts'
+import { utf8Names } from './write-archive.ts'
 
 /** A member of an archive. Read its bytes before advancing to the next member. */
 export interface ArchiveEntry {
@@ -124,13 +125,12 @@ async function* readTar(chunks: AsyncIterable<Buffer>, otherwise: string): Async
   let end = 0
   try {
     for await (const entry of unpacked) {
-      const { size } = entry.header
-      const name = readName(entry.header.name)
+      const { name, size, pax } = entry.header
+      demandUtf8(name, Object.values(pax ?? {}).includes(utf8Names))
       // The library yields null for a malformed binary size, and would wait for ever.
       if (!Number.isFinite(size)) throw invalidArchive('its size is malformed', name)
       const kind = kindOf(entry.header)
-      const content = entry as AsyncIterable<Buffer> // Without an encoding, it is bytes.
-      yield { name, kind, size, content: withFaults(content, name) }
+      yield { name, kind, size, content: withFaults(entry as AsyncIterable<Buffer>, name) } // No encoding: bytes.
       entry.resume()
       const blocks = kind === 'directory' ? 0 : Math.ceil(size / blockBytes)
       end = entry.offset + (1 + blocks) * blockBytes
@@ -139,14 +139,12 @@ async function* readTar(chunks: AsyncIterable<Buffer>, otherwise: string): Async
     throw end === 0 && !(error instanceof HttpError) ? invalidArchive(otherwise) : faultOf(error)
   }
   // A tar ends in two blocks of zeros (POSIX.1, pax, "ustar Interchange Format"); the library does not check that.
-  const mark = 2 * blockBytes
-  if (tail.bytes - end < mark || tail.zeros < mark) throw invalidArchive('the tar ends too early')
+  if (Math.min(tail.bytes - end, tail.zeros) < 2 * blockBytes) throw invalidArchive('the tar ends too early')
 }
 
-// The libraries replace bytes that are not UTF-8 with this character.
-function readName(name: string): string {
-  if (name.includes('\ufffd')) throw invalidArchive('its name is not valid UTF-8', name)
-  return name
+// The libraries replace bytes that are not UTF-8 with this character. `isUtf8Name`: it is in the archive.
+function demandUtf8(name: string, isUtf8Name: boolean) {
+  if (name.includes('\ufffd') && !isUtf8Name) throw invalidArchive('its name is not valid UTF-8', name)
 }
 
 function kindOf({ name, type, size, pax }: Header): ArchiveEntry['kind'] {
@@ -175,8 +173,9 @@ async function* readZip(file: string): AsyncGenerator<ArchiveEntry> {
     zip = await openPromise(file, { strictFileNames: true })
     let left = Number(zip.readEntryCursor) // The bytes before the directory.
     for await (const entry of zip.eachEntry()) {
-      const { uncompressedSize: size } = entry
-      const name = readName(nameOfZip(entry))
+      const { uncompressedSize: size, fileNameRaw } = entry
+      const name = nameOfZip(entry)
+      demandUtf8(name, fileNameRaw.includes(name))
       left -= entry.compressedSize
       if (left < 0) throw invalidArchive('it shares bytes with another entry', name) // The mark of a bomb.
       yield { name, kind: kindOfZip(entry), size, content: readZipEntry(zip, entry) }
@@ -221,16 +220,12 @@ const maxEndBytes = endBytes + 65_535 + 10_240
 
 async function* readZipEntry(zip: ZipFile, entry: Entry): AsyncGenerator<Buffer> {
   let sum = 0
-  for await (const chunk of withFaults(bytesOf(zip, entry), entry.fileName)) {
+  for await (const chunk of withFaults(zip.openReadStreamPromise(entry), entry.fileName)) {
     sum = crc32(chunk, sum)
     yield chunk
   }
   // The library checks only the size.
   if (sum !== entry.crc32) throw invalidArchive('its checksum is wrong', entry.fileName)
-}
-
-async function* bytesOf(zip: ZipFile, entry: Entry): AsyncGenerator<Buffer> {
-  yield* await zip.openReadStreamPromise(entry)
 }
 
 // The type of the file is in the upper half where the archive was made on Unix; elsewhere that is zero.
@@ -240,9 +235,9 @@ function kindOfZip({ fileName, externalFileAttributes }: Entry): ArchiveEntry['k
   return type === 0 || type === 0o100000 ? 'file' : 'other'
 }
 
-async function* withFaults(chunks: AsyncIterable<Buffer>, name: string) {
+async function* withFaults(chunks: AsyncIterable<Buffer> | Promise<AsyncIterable<Buffer>>, name: string) {
   try {
-    yield* chunks
+    yield* await chunks
   } catch (error) {
     throw faultOf(error, name)
   }

@@ -19,13 +19,18 @@ export interface ArchivedFile {
 export function writeTar(files: AsyncIterable<ArchivedFile>): Readable {
   const packed = pack()
   const write = async () => {
-    for await (const { name, size, updatedAt, content } of files)
-      await pipeline(content, packed.entry({ name, size, mtime: new Date(updatedAt) }))
+    for await (const { name, size, updatedAt, content } of files) {
+      const pax = name.includes('\ufffd') ? { hdrcharset: utf8Names } : undefined
+      await pipeline(content, packed.entry({ name, size, mtime: new Date(updatedAt), pax }))
+    }
     packed.finalize()
   }
   write().catch((error) => packed.destroy(error))
   return Readable.from(packed)
 }
+
+/** The charset of a tar (POSIX.1, pax) whose names have U+FFFD, which otherwise shows that a name is not UTF-8. */
+export const utf8Names = 'ISO-IR 10646 2000 UTF-8'
 
 /** As `writeTar`, a zip. */
 export function writeZip(files: AsyncIterable<ArchivedFile>): Readable {

@@ -1,6 +1,10 @@
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
+import { peek, readArchive } from '../../src/archives/read-archive.ts'
 import { type ArchivedFile, writeTar, writeZip } from '../../src/archives/write-archive.ts'
 
 /** Two files, of which the second cannot be read after some bytes. */
@@ -46,6 +50,30 @@ test('a file that is named like a drive has a relative name in a zip', async () 
   const names = []
   for await (const { fileName } of zip.eachEntry()) names.push(fileName)
   expect(names).toEqual(['./C:notes.txt', './z:/deep'])
+})
+
+// The libraries decode bytes that are not UTF-8 to U+FFFD.
+test.each([
+  ['tar', writeTar],
+  ['zip', writeZip],
+])('a %s of a file whose name has U+FFFD can be read', async (_name, write) => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'archive-'))
+  const expected = ['a\ufffdb', `long/${'\ufffd'.repeat(60)}`]
+  async function* files(): AsyncGenerator<ArchivedFile> {
+    for (const name of expected)
+      yield { name, size: 0, updatedAt: new Date(0).toISOString(), content: async function* () {} }
+  }
+  const spool = async (chunks: AsyncIterable<Buffer>) => {
+    const file = join(folder.path, 'spooled')
+    await writeFile(file, chunks)
+    return file
+  }
+
+  const names = []
+  for await (const { name } of readArchive(await peek(write(files())), { maxBytes: 1000, maxFiles: 10, spool }))
+    names.push(name)
+
+  expect(names).toEqual(expected)
 })
 
 test('a zip that cannot hold the name of a file is cut off, and nothing else', async () => {

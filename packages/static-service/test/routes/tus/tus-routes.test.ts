@@ -287,6 +287,22 @@ test.each<[string, number, string, Call['headers'], number, string]>([
   expect(offsetOf(known)).toBe(0)
 })
 
+test.each([{}, { 'transfer-encoding': 'chunked' }])(
+  'after its end, an upload takes no more bytes, with %o',
+  async (headers) => {
+    await using service = await emptyService()
+    const { create, patch, head } = tus(service)
+    const url = urlOf(await create('a', 3))
+    await patch(url, 0, 'abc')
+
+    const answer = await patch(url, 3, 'more', { headers })
+
+    expect([answer.status, answer.body.code]).toEqual([413, 'upload_length_exceeded'])
+    expect(offsetOf(await head(url))).toBe(3)
+    expect((await served(service, 'a')).toString()).toBe('abc')
+  },
+)
+
 test.each(['sha1', 'sha256'])('bytes with their %s are stored', async (algorithm) => {
   await using service = await emptyService()
   const { create, patch } = tus(service)
