@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -64,10 +66,30 @@ const replicas = {
 const front = opened.use(await startLoadBalancer(replicas))
 const [domains, files] = [new Client(front.domainPort), new Client(front.staticPort)]
 
+await step('requests for a domain reach one replica, as do the other requests of a client', async () => {
+  const counted = await Promise.all(['first', 'second'].map(startNamed))
+  const [first, second] = counted.map(({ port }) => port)
+  assert.ok(first && second)
+  await using proxy = await startLoadBalancer({ ...replicas, 'domain-service-1': first, 'domain-service-2': second })
+  const answeredBy = async (path: string, authorization: string) =>
+    (await new Client(proxy.domainPort).call(path, { headers: { authorization } })).text()
+  const seen = new Set<string>()
+  for (const number of Array(20).keys()) {
+    const zone = `/api/domains/example${number}.com/dns/hosts`
+    const byDomain = [await answeredBy(zone, 'Bearer a'), await answeredBy(`${zone}/A?name=www`, 'Bearer b')]
+    const byClient = [await answeredBy('/api/changes', `Bearer ${number}`), await answeredBy('/', `Bearer ${number}`)]
+    assert.equal(byDomain[0], byDomain[1])
+    assert.equal(byClient[0], byClient[1])
+    for (const name of [...byDomain, ...byClient]) seen.add(name)
+  }
+  assert.equal(seen.size, 2)
+})
+
 await step('one login is valid at every replica', async () => {
-  for (const client of [domains, files]) {
+  for (const [client, replicas] of [[domains, domainReplicas] as const, [files, staticReplicas] as const]) {
     await client.logIn('boss', password)
-    for (let count = 0; count < 8; count += 1) await client.call('/api/auth/me')
+    const headers = { authorization: `Bearer ${client.token}` }
+    for (const { port } of replicas) await new Client(port).call('/api/auth/me', { headers })
   }
 })
 await step('records: read, added, replaced, restored', () => useDomains(domains))
@@ -91,12 +113,19 @@ await step(`${interruptions} cuts and ${interruptions} kills interrupt uploads`,
 const before = [await seeDomains(domains), await seeFiles(files)]
 
 await step('no read fails while a replica of the static service is killed', async () => {
-  const reading = readAll(files, '/static/notes/hello.txt', 600)
+  const reading = readAll(files, ['/static/notes/hello.txt'], 600)
   await staticReplicas[0]?.crash()
   return `${await reading} reads`
 })
 await step('no read fails while a replica of the domain service is killed', async () => {
-  const reading = readAll(domains, '/api/auth/me', 300)
+  // nginx sends the requests for a domain to one replica.
+  const { domains: listed } = await domains.json('/api/domains?page_size=20')
+  assert.ok(Array.isArray(listed) && listed.length > 1)
+  const reading = readAll(
+    domains,
+    listed.map(({ name }) => `/api/domains/${name}/dns/hosts`),
+    300,
+  )
   await domainReplicas[0]?.crash()
   return `${await reading} reads`
 })
@@ -117,6 +146,16 @@ await step('they recover by themselves', async () => {
   assert.deepEqual([await seeDomains(domains), await seeFiles(files)], before)
 })
 
+/** A server that answers with its name. */
+async function startNamed(name: string): Promise<{ port: number }> {
+  const server = createServer((_request, response) => response.end(name)).listen(0, '127.0.0.1')
+  opened.defer(() => server.close().closeAllConnections())
+  await once(server, 'listening')
+  const address = server.address()
+  assert.ok(address && typeof address === 'object')
+  return address
+}
+
 function query<Row>(text: string): Promise<Row[]> {
   return runOnServer<Row>(shared.DATABASE_DIRECT_URL, text)
 }
@@ -135,8 +174,8 @@ async function restartOne() {
   await query('update static_service.uploads set writer_until = 1 where writer_until > 0')
 }
 
-async function readAll(client: Client, path: string, times: number): Promise<number> {
-  for (let count = 0; count < times; count += 1) await client.call(path)
+async function readAll(client: Client, paths: string[], times: number): Promise<number> {
+  for (let count = 0; count < times; count += 1) await client.call(paths[count % paths.length] ?? '')
   return times
 }
 
