@@ -130,7 +130,7 @@ export class CallQueue {
       if ((call.absentUntil ?? Infinity) <= now) continue
       // Those of a higher priority that wait in other processes go first; those of the same one may.
       const first = [...ahead, ...waiters.filter((each) => rank(each) < rank(call))]
-      const level = waiters.filter((each) => rank(each) === rank(call))
+      const equal = waiters.filter((each) => rank(each) === rank(call))
       // Readers wait for their share, or for the whole window: what is left of that serves writes.
       const isWrite = call.priority === 'write' || call.priority === 'queued'
       const before = first.filter(({ priority }) => !(isWrite && priority === 'read'))
@@ -146,8 +146,8 @@ export class CallQueue {
       const isLate = call.deadline <= now || Math.max(blockedUntil, best) > call.deadline
       if (call.absentUntil === undefined && isLate) {
         const shared = this.#placeToShare(call, now)
-        const last = { ahead: [...first, ...level], groupSize: call.slots }
-        const toldFor = Math.max(blockedUntil, shared?.toldFor ?? this.#windows.earliest(call, now, last))
+        const behindAll = { ahead: [...first, ...equal], groupSize: call.slots }
+        const toldFor = Math.max(blockedUntil, shared?.toldFor ?? this.#windows.earliest(call, now, behindAll))
         // Retry-After leaves out the margin: a caller that returns waits that long in the queue.
         const retryAfter = Math.max(1, Math.ceil((toldFor - marginMs - now) / 1000))
         call.client.reject(registrarBusy(retryAfter))
