@@ -43,7 +43,7 @@ export async function readmit(request: FastifyRequest): Promise<Caller> {
 type Sender = Pick<FastifyRequest, 'headers' | 'ip'>
 
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
-export function enforceAccess(app: FastifyInstance, { authenticate, identify }: ReturnType<typeof createAuthenticate>) {
+export function enforceAccess(app: FastifyInstance, { authenticate }: ReturnType<typeof createAuthenticate>) {
   app.decorateRequest('caller', { getter: caller })
   const always = [errors.tokenMissing(), errors.tokenExpired()]
   app.addHook('onRoute', (route) => {
@@ -70,7 +70,7 @@ export function enforceAccess(app: FastifyInstance, { authenticate, identify }: 
     requireRights(caller, needed, request)
     if (needed.needsLogin && caller.token) throw errors.loginRequired()
     request.principal = caller
-    if (!request.raw.complete) arriving.set(request, () => identify(request))
+    if (!request.raw.complete) arriving.set(request, () => authenticate(request, { mayHaveExpired: true }))
   }
 }
 
@@ -81,15 +81,11 @@ const readmitArrived: preHandlerHookHandler = (request, _reply, done) => {
 
 /** `prefix`: what API tokens begin with. */
 export function createAuthenticate(prefix: string, apiTokens: ApiTokens, sessions: SessionTokens, now: () => number) {
-  /** The caller that a request's credentials identify, even if they have expired. @throws {HttpError} 401 */
-  const identify = async ({ headers, ip }: Sender): Promise<Caller> => {
-    const token = readCredential(headers)
-    return token.startsWith(prefix) ? apiTokens.identify(token, ip) : sessions.identify(token)
-  }
   /** The caller that a request's credentials identify. @throws {HttpError} 401 */
-  const authenticate = async (sender: Sender): Promise<Caller> => {
-    const caller = await identify(sender)
-    if (hasExpired(caller, now())) throw errors.tokenExpired()
+  const authenticate = async ({ headers, ip }: Sender, { mayHaveExpired = false } = {}): Promise<Caller> => {
+    const token = readCredential(headers)
+    const caller = await (token.startsWith(prefix) ? apiTokens.identify(token, ip) : sessions.identify(token))
+    if (!mayHaveExpired && hasExpired(caller, now())) throw errors.tokenExpired()
     return caller
   }
   /**
@@ -108,7 +104,7 @@ export function createAuthenticate(prefix: string, apiTokens: ApiTokens, session
       throw error
     }
   }
-  return { identify, authenticate, findReader }
+  return { authenticate, findReader }
 }
 
 /**

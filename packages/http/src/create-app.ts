@@ -4,7 +4,7 @@ import { type HttpError, malformedUrl } from './http-error.ts'
 import { answerSocketError, type ConnectionLimits, defaultLimits, limitConnections } from './limits/connections.ts'
 import { shedLoad } from './limits/load-shedding.ts'
 import { limitBodies, parseJsonBodies, smallBody } from './limits/request-bodies.ts'
-import { AccessLog, frameworkLogger, type Redaction } from './logging/access-log.ts'
+import { AccessLog, type Redaction } from './logging/access-log.ts'
 import type { Logger } from './logging/logger.ts'
 import { type HealthReport, serveHealth } from './monitoring/health.ts'
 import { type Metrics, RequestMetrics, registerCounters, serveMetrics } from './monitoring/metrics.ts'
@@ -95,7 +95,7 @@ function createServer(
   const { limits, accessLog, crossOrigin, badUrl } = parts
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     schemaController: { compilersFactory: zodCompilers },
-    loggerInstance: frameworkLogger(options.log),
+    loggerInstance: options.log,
     logController: accessLog,
     trustProxy: options.trustProxy,
     bodyLimit: smallBody,

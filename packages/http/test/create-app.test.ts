@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
-import { createLogger, createMetrics, type HealthReport, HttpError } from '../src/index.ts'
+import { createMetrics, type HealthReport, HttpError } from '../src/index.ts'
 import { start } from './support/start.ts'
 
 const Operation = z.looseObject({
@@ -534,16 +534,6 @@ test('a log line names the request, without its credentials and query', async ()
   const line = service.lines().find((each) => each.msg === 'request completed')
   expect(line).toMatchObject({ request_id: 'r1', method: 'GET', path: '/things', status: 200 })
   expect(JSON.stringify(service.lines())).not.toContain('very-secret')
-})
-
-test('a request that logs nothing but its line creates no logger', async () => {
-  const log = createLogger({ name: 'things', level: 'info' }, { write: () => undefined })
-  await using service = await start({ log })
-  const create = vi.spyOn(log, 'child')
-
-  expect((await fetch(`${service.url}/things`)).status).toBe(200)
-
-  expect(create).not.toHaveBeenCalled()
 })
 
 test('a request whose client left before the response is logged with the address of the client', async () => {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type { RequestMetrics } from '../monitoring/metrics.ts'
 import { clientAddressReader, type TrustProxy } from '../requests/request-head.ts'
 import { type Logger, timeField } from './logger.ts'
@@ -110,24 +110,4 @@ export class AccessLog extends LogController {
 
   // The error handler logs errors.
   override defaultErrorLog() {}
-}
-
-/** The logger for the framework. The child logger of a request is created at its first line of a level that is on. */
-export function frameworkLogger(root: Logger, create: () => FastifyBaseLogger = () => root): FastifyBaseLogger {
-  let created: FastifyBaseLogger | undefined
-  const logger = () => {
-    created ??= create()
-    return created
-  }
-  const child = (...args: Parameters<FastifyBaseLogger['child']>) =>
-    frameworkLogger(root, () => logger().child(...args))
-  return new Proxy<FastifyBaseLogger>(root, {
-    get(_target, key) {
-      if (key === 'child') return child
-      const isOff = String(key) in root.levels.values && !root.isLevelEnabled(String(key))
-      const owner = isOff ? root : logger()
-      const value: unknown = Reflect.get(owner, key)
-      return typeof value === 'function' ? value.bind(owner) : value
-    },
-  })
 }
