@@ -5,6 +5,7 @@ import { among } from '../records.ts'
 import type { FileRow, RecordedState } from '../tables.ts'
 import {
   findMatches,
+  idsIn,
   type ListQuery,
   type ListRead,
   type ListScope,
@@ -183,11 +184,10 @@ export class FileListing {
   async #select({ transaction, query }: ListRead, ids: number[]): Promise<FileRow[]> {
     const { page, page_size: pageSize, after, sort } = query
     const order = orders[sort]
-    const from = (page - 1) * pageSize
-    const condition = after
-      ? sql`id ${among(ids)} and ${order.after(after)} order by ${order.by} limit ${pageSize + 1}`
-      : sql`id ${among(ids.slice(from, from + pageSize + 1))}`
-    return readRows(transaction, sql`select id from ${name('files')} where ${condition}`, order)
+    if (!after) return readRows(transaction, idsIn(ids.slice((page - 1) * pageSize, page * pageSize + 1)), order)
+    const following = sql`select id from ${name('files')} where id ${among(ids)} and ${order.after(after)}
+      order by ${order.by} limit ${pageSize + 1}`
+    return readRows(transaction, following, order)
   }
 
   // The page, and one more row. Counts from the nearest known position.

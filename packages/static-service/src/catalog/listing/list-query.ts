@@ -254,6 +254,13 @@ const compared = dialect({
   postgres: sql`id, folded, path, name, size, updated_at`,
 })
 
+/** Selects these ids as `id`. */
+export const idsIn = (ids: readonly number[]): Statement =>
+  sql`${dialect({
+    sqlite: sql`select value id from json_each(${JSON.stringify(ids)})`,
+    postgres: sql`select unnest(${ids}::bigint[]) id`,
+  })}`
+
 /** The files whose ids `page` selects as `id`, in this order. Sorted here: see `plan`, which keeps PostgreSQL from sorting. */
 export async function readRows(transaction: SqlTransaction, page: Statement, { precedes }: Order): Promise<FileRow[]> {
   const rows = await transaction.all<FileRow>(
