@@ -11,6 +11,8 @@ export interface StoredObject {
   etag: string | undefined
 }
 
+type Confirm = (found: StoredObject) => Promise<boolean>
+
 /**
  * An object opened for reading; sends no request before the first read. Sequential reads share one download, which
  * pauses between reads (back-pressure), and resumes at the same byte after a lost connection.
@@ -19,15 +21,18 @@ export class ObjectReader implements OpenBlob {
   readonly size: number
   readonly stamp: string
   readonly #bucket: Bucket
-  readonly #object: StoredObject
+  #object: StoredObject
+  readonly #confirm: Confirm | undefined
   #expected: Slice | undefined
   #download: Download | undefined
 
-  constructor(bucket: Bucket, object: StoredObject) {
+  /** `confirm`: decides about an object with another entity tag than that which was stored. */
+  constructor(bucket: Bucket, object: StoredObject, confirm?: Confirm) {
     this.size = object.size
     this.stamp = object.key
     this.#bucket = bucket
     this.#object = object
+    this.#confirm = confirm
   }
 
   expect(start: number, end: number): void {
@@ -83,7 +88,10 @@ export class ObjectReader implements OpenBlob {
     const { body, etag } = found
     if (this.#object.etag !== undefined && etag !== this.#object.etag) {
       abort.abort()
-      throw new DamagedObject(`the object ${this.#object.key} is not the one that was stored`)
+      if (!(await this.#confirm?.({ ...this.#object, etag })))
+        throw new DamagedObject(`the object ${this.#object.key} is not the one that was stored`)
+      this.#object = { ...this.#object, etag }
+      return this.#begin(start, end)
     }
     body.on('error', () => undefined) // The read that awaits it reports it.
     const chunks: AsyncIterator<Buffer> = body[Symbol.asyncIterator]()

@@ -88,8 +88,9 @@ export class ObjectUploads {
     return { key, size, etag: await bucket.finishMultipart({ key, uploadId, size }, all) }
   }
 
+  /** With any entity tag: that of its end may differ from that of reads. */
   open(object: StoredObject): ObjectReader {
-    return new ObjectReader(this.#options.bucket, object)
+    return new ObjectReader(this.#options.bucket, { ...object, etag: undefined })
   }
 
   /** Has the object deleted after the grace, unless it was committed. */

@@ -18,7 +18,7 @@ import {
 import type { BlobStore, OnSaved, ResumableBlob, SavedBlob } from '../blob-store.ts'
 import { isWritable } from '../disk/disk-space.ts'
 import { StagedBlob, StagingFile, StagingMemory } from '../staging-file.ts'
-import { type ContentHash, folderMode, maxSmallBytes, type VerifiedContents } from '../stored-blob.ts'
+import { type ContentHash, folderMode, maxSmallBytes, type VerifiedContents, Verifier } from '../stored-blob.ts'
 import { ContentCommit, deleteContents, findRow, isForm, isUnclaimed } from './content-commit.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
@@ -46,6 +46,8 @@ export class S3BlobStore implements BlobStore {
   readonly #options: S3BlobStoreOptions
   readonly #uploads: ObjectUploads
   #probe: BackgroundTask | undefined
+  /** Of objects with another entity tag than that which was stored; each is hashed once, since the new tag is kept. */
+  readonly #verifier = new Verifier({ isVerified: () => false, recordVerified: () => undefined })
   readonly memory = new StagingMemory()
 
   /** Creates the folder for temporary files, and empties it. */
@@ -99,7 +101,19 @@ export class S3BlobStore implements BlobStore {
     const row = await findRow(snapshot, digest, coding)
     if (!row) return undefined
     if ('bytes' in row) return openBytes(row.bytes)
-    return new ObjectReader(this.#options.bucket, row)
+    return new ObjectReader(this.#options.bucket, row, (found) => this.#confirm(found, digest, coding))
+  }
+
+  // Encryption, gateways and copies of a bucket change entity tags: then the bytes decide.
+  async #confirm(found: StoredObject, digest: string, coding: ContentCoding): Promise<boolean> {
+    const { bucket, postgres, isCommand } = this.#options
+    const { key, etag = null } = found
+    const blob = { digest, size: (await this.formSize(digest, 'identity')) ?? 0 }
+    await using reader = new ObjectReader(bucket, found)
+    if ((await bucket.head(key))?.size !== found.size || !(await this.#verifier.verify(reader, blob, coding)))
+      return false
+    if (!isCommand) await postgres.run(sql`update static_service.contents set etag = ${etag} where object_key = ${key}`)
+    return true
   }
 
   async forms(digest: string): Promise<CompressedCoding[]> {

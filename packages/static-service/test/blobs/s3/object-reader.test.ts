@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Socket } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { openS3Contents } from '../../support/s3/s3-contents.ts'
 import { flip } from '../../support/stored-contents.ts'
@@ -64,6 +65,50 @@ test('an object that was replaced or removed behind the service is an error, and
   await expect(altered?.read(0, 10)).rejects.toThrow('is not the one that was stored')
   await contents.s3.store.remove(key)
   await expect(altered?.read(0, 10)).rejects.toThrow('is missing')
+})
+
+test('an object with the same bytes under another entity tag is hashed once, and its new tag is kept', async () => {
+  await using contents = await openS3Contents()
+  const digest = await contents.add(content)
+  const [key = ''] = contents.s3.store.everStored
+  contents.s3.store.retag(key)
+  const read = async (store = contents.store) => {
+    await using blob = await store.open(digest)
+    return (await blob?.read(5, 10))?.equals(content.subarray(5, 15))
+  }
+
+  contents.s3.calls.length = 0
+  expect(await read()).toBe(true)
+  expect(contents.s3.calls.map(({ operation }) => operation)).toEqual(['get', 'head', 'get', 'get'])
+  contents.s3.calls.length = 0
+  expect(await read(await contents.openReplica())).toBe(true)
+  expect(contents.s3.calls.map(({ operation }) => operation)).toEqual(['get'])
+})
+
+test('a compressed form under another entity tag is compared with the bytes that it stands for', async () => {
+  await using contents = await openS3Contents()
+  const digest = await contents.add(content)
+  const form = gzipSync(content)
+  await contents.store.putForm(digest, 'gzip', form)
+  const [, key = ''] = contents.s3.store.everStored
+  contents.s3.store.retag(key)
+  await using sound = await contents.store.open(digest, 'gzip')
+
+  expect((await sound?.read(0, form.length))?.equals(form)).toBe(true)
+  await contents.s3.store.alter(key, flip)
+  await using altered = await contents.store.open(digest, 'gzip')
+  await expect(altered?.read(0, 10)).rejects.toThrow('is not the one that was stored')
+})
+
+test('an object of another size under another entity tag is refused without reading it', async () => {
+  await using contents = await openS3Contents()
+  const digest = await contents.add(content)
+  const [key = ''] = contents.s3.store.everStored
+  await contents.s3.store.alter(key, (bytes) => Buffer.concat([bytes, Buffer.from('more')]))
+  await using blob = await contents.store.open(digest)
+
+  await expect(blob?.read(0, 10)).rejects.toThrow('is not the one that was stored')
+  expect(contents.s3.bytesSent).toBeLessThan(content.length)
 })
 
 test.each([

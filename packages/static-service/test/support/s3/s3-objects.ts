@@ -102,6 +102,13 @@ export class S3Objects {
     this.objects.set(key, { parts: [{ file, size }], size, etag: `"${md5}"` })
   }
 
+  /** Gives an object another entity tag, as encryption, gateways and copies of a bucket do. */
+  retag(key: string): void {
+    const object = this.objects.get(key)
+    if (!object) throw new Error(`no object ${key}`)
+    object.etag = `"${randomUUID()}"`
+  }
+
   /** The SHA-256 digest of an object; undefined if there is none. */
   async digestOf(key: string): Promise<string | undefined> {
     const object = this.objects.get(key)
