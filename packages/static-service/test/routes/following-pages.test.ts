@@ -72,21 +72,34 @@ test('a position that is none is refused', async () => {
   ])
 })
 
-test('a tree of which files have ended before they are read is cut off', async () => {
+/** The answer about a tree of two files, of which these are left when they are read. */
+async function readTree(left: string[], accept: string) {
   const app = fastify()
   onTestFinished(() => app.close())
   app.setValidatorCompiler(() => (value) => ({ value })).setSerializerCompiler(() => JSON.stringify)
   app.addHook('onRequest', async (request) => void Object.assign(request, { caller: {} }))
   const openTree = async () => ({ files: 2, etag: '"1"', change: 1 })
-  const filesAt = async () => [{ path: 'docs/a', digest: '0'.repeat(64), size: 1 }]
+  const filesAt = async () => left.map((path) => ({ path, digest: '0'.repeat(64), size: 1 }))
   // Only what reading the names of a tree needs.
   const dependencies = { catalog: { reads: { openTree, filesAt } } }
   registerGetTreeRoute(app as unknown as App, dependencies as unknown as Parameters<typeof registerGetTreeRoute>[1])
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo // Listens on TCP.
+  return fetch(`http://127.0.0.1:${port}/api/trees/docs/`, { headers: { accept } })
+}
 
-  const answer = await fetch(`http://127.0.0.1:${port}/api/trees/docs/`, { headers: { accept: 'application/json' } })
+test('a tree of which files have ended before they are read is cut off', async () => {
+  const answer = await readTree(['docs/a'], 'application/json')
 
   expect(answer.status).toBe(200)
   await expect(answer.text()).rejects.toThrow('terminated')
 })
+
+test.each(['application/x-tar', 'application/zip'])(
+  'a tree of which nothing is left to read is gone: %s',
+  async (accept) => {
+    const { status } = await readTree([], accept)
+
+    expect(status).toBe(410)
+  },
+)

@@ -114,14 +114,14 @@ function formatOf(accept: string | undefined): Format {
   return available.find((format) => format === best) ?? 'application/x-tar'
 }
 
-/** The pages of an opened tree. @throws if files of it are gone since: the response is then cut off. */
+/** The pages of an opened tree. @throws {HttpError} `history_gone` if files of it are gone: a begun response is cut off. */
 async function* pagesOf(
   { reads }: Catalog,
   directory: string,
   { etag, change }: TreeState & { change: number },
 ): AsyncGenerator<TreeFile[]> {
   const found = yield* readTreePages((query) => reads.filesAt(query), { directory, change })
-  if (found.etag !== etag) throw new Error(`files of the tree ${directory}/ are gone`)
+  if (found.etag !== etag) throw errors.historyGone()
 }
 
 async function* archived(pages: AsyncIterable<TreeFile[]>, store: BlobStore): AsyncGenerator<ArchivedFile> {
