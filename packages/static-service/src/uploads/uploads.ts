@@ -3,6 +3,7 @@ import { allowsPath, type Caller } from '@domains-and-files/auth'
 import {
   BackgroundTask,
   bytes,
+  DatabaseFullError,
   DatabaseUnavailableError,
   int8,
   join,
@@ -160,20 +161,38 @@ export class Uploads {
     }
   }
 
+  /** Ends an upload, and removes its bytes. @throws as `write`. */
+  end(id: string, caller: Caller): Promise<Upload> {
+    return this.#makeRoom(sql`id = ${id}`, () => this.write(id, caller, (writer) => writer.end()))
+  }
+
   /** Ends expired uploads, removes their bytes, and deletes the rows of uploads that ended a day ago. */
   async sweep(): Promise<void> {
     const { database, store } = this.#dependencies
-    await database.run(sql`delete from ${uploads}
-      where is_ended = 1 and expires_at <= ${now} - 86400000`)
+    const isExpired = sql`is_ended = 0 and ${hasExpired}`
     // Ends the lease of a writer that slept meanwhile.
-    const expired = await database.all<Upload>(sql`update ${uploads}
-      set is_ended = 1, tail = null, writer_until = 0 where is_ended = 0 and ${hasExpired} returning ${columns}`)
+    const end = sql`update ${uploads}
+      set is_ended = 1, tail = null, writer_until = 0 where ${isExpired} returning ${columns}`
+    const expired = await this.#makeRoom(isExpired, () => database.all<Upload>(end))
     const discard = (upload: Upload) =>
       store.discard(upload.id, upload).catch(async (error) => {
         await database.run(sql`update ${uploads} set is_ended = 0 where id = ${upload.id}`)
         throw error
       })
     await Promise.all(expired.map(discard))
+    await database.run(sql`delete from ${uploads}
+      where is_ended = 1 and expires_at <= ${now} - 86400000`)
+  }
+
+  /** Where the disk is full, the bytes of the uploads that end make the room to record that. */
+  async #makeRoom<T>(areEnding: Statement, record: () => Promise<T>): Promise<T> {
+    return record().catch(async (error) => {
+      if (!(error instanceof DatabaseFullError)) throw error
+      const { database, store } = this.#dependencies
+      const ending = await database.all<Upload>(sql`select ${columns} from ${uploads} where ${areEnding}`)
+      for (const upload of ending) await store.discard(upload.id, upload)
+      return record()
+    })
   }
 
   /** For a single process at its start: ends the leases of the previous one. Returns the ids of unfinished uploads. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { password } from '../../../../test/support/test-users.ts'
@@ -11,6 +11,7 @@ import { openS3Contents } from '../support/s3/s3-contents.ts'
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts'
 import { filesBelow, type Service, start } from '../support/start.ts'
 import { digestOf, storedIn } from '../support/stored-contents.ts'
+import { tus, urlOf } from '../support/tus.ts'
 
 const megabyte = 1_048_576
 
@@ -228,6 +229,33 @@ onSmallDisk('what takes rights away works on a disk that is full to the last byt
   expect((await again.call('GET', '/static/shared/file', { user: 'nobody' })).status).toBe(404)
   expect((await again.call('GET', '/api/auth/me', own)).status).toBe(401)
 })
+
+onSmallDisk(
+  'unfinished uploads that are deleted or expire give their bytes back on a disk that is full to the last byte',
+  async (service, disk) => {
+    const { create, patch, send } = tus(service)
+    const begin = async (path: string) => {
+      const url = urlOf(await create(path, 3 * megabyte))
+      await patch(url, 0, randomBytes(2 * megabyte))
+      return url
+    }
+    const [first, second] = [await begin('deleted'), await begin('expired')]
+    const files = () => filesBelow(join(service.dataDir, 'uploads'))
+    await expect.poll(() => isLogEmptied(service)).toBe(true)
+    disk.fill()
+
+    const deleted = await send('DELETE', first)
+    const left = files().map((file) => `/api/uploads/${basename(file)}`)
+    const uploads = new Sqlite(join(service.dataDir, 'uploads.sqlite'))
+    uploads.exec('update uploads set expires_at = 1')
+    uploads.pragma('wal_checkpoint(TRUNCATE)')
+    uploads.close()
+    disk.fill()
+
+    expect([deleted.status, left]).toEqual([204, [second]])
+    await expect.poll(files).toEqual([])
+  },
+)
 
 onSmallDisk(
   'uploads that arrive together drop no more history than they need',

@@ -143,9 +143,7 @@ async function create(exchange: Exchange, folder: string | undefined) {
   const receiving = uploads.write(created.id, caller, (writer) => receive(exchange, writer, 0))
   const upload = await receiving.catch(async (error) => {
     // Only a whole upload is worth another attempt: the client has no URL yet.
-    await uploads.write(created.id, caller, async (writer) => {
-      if (!isWhole(writer.upload)) await writer.end()
-    })
+    if (!isWhole(await uploads.find(created.id, caller))) await uploads.end(created.id, caller)
     throw error
   })
   return reply.headers(progressOf(upload)).send()
@@ -171,7 +169,7 @@ const handlers: Record<string, (exchange: Exchange, id: string) => Promise<unkno
   },
 
   async DELETE({ request, reply, uploads }, id) {
-    await uploads.write(id, request.caller, (writer) => writer.end())
+    await uploads.end(id, request.caller)
     return reply.code(204).send()
   },
 }
