@@ -246,7 +246,8 @@ export async function notify(transaction: SqlTransaction, domain: string): Promi
 async function appendChangeEvents(transaction: SqlTransaction, rows: ChangeRow[]) {
   const added = rows.flatMap((row) => {
     const type = typeOf(row)
-    return type ? [{ type, by: row.by || undefined, requestId: row.request_id, data: row }] : []
+    const requestId = ['', 'domain-service'].includes(row.by) ? undefined : row.request_id
+    return type ? [{ type, by: row.by || undefined, requestId, data: row }] : []
   })
   await appendEvents(transaction, added)
 }

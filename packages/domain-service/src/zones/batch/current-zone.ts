@@ -134,13 +134,12 @@ export function findRepair(zone: Zone, late: LateSend[], known?: LateRepair) {
   if (known && isSame(zone, known.send.zone)) return known
   const send = findLateWrite(late, zone)
   if (!send) return undefined
-  const { emailType, rows } = send.confirmed
   const request: ChangeRequest = {
     domain: zone.domain,
     by: 'domain-service',
     requestId: 'late-write',
     reason: 'late_write',
-    edit: { kind: 'restore', emailType, rows },
+    edit: { kind: 'restore', emailType: send.confirmed.emailType, rows: send.confirmed.rows },
     force: true,
   }
   return { send, write: { id: known?.write.id ?? 0, request, isAsync: false } }

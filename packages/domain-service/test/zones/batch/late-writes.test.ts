@@ -56,6 +56,9 @@ test('a late write over a newer one is repaired without any request, as a change
     changes: { added: [{ name: 'second' }], removed: [] },
   })
   expect(await reasonsOf(service)).toEqual(['late_write', 'admin', 'admin'])
+  const events = await service.call('GET', '/api/events?types=zone.changed')
+  const byAdmin = { by: 'admin', request_id: expect.any(String) }
+  expect(events.body.events).toMatchObject([byAdmin, byAdmin, { by: 'domain-service', request_id: null }])
   const figures = await fetch(`${service.url}/metrics`, {
     headers: { authorization: 'Bearer metrics-token-of-tests' },
   })
