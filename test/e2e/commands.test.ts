@@ -236,6 +236,26 @@ test('domains: an exported zone file can be imported unchanged', async () => {
   expect(imported.stdout).toBe('No change.\n')
 })
 
+test('domains: a zone without records of DNS is pulled, and an email type alone is planned and applied', async () => {
+  const name = 'quietharbour.org'
+  const [folder, elsewhere] = [createFolder({}), createFolder({})]
+  const file = join(folder, `${name}.zone`)
+  const record = '; domain-service record @ 1800 URL "https://example.net/"\n'
+  writeFileSync(file, `; domain-service email-type NONE\n${record}`)
+  await run('domains', ['import', name, file])
+  const pulled = await run('domains', ['pull', elsewhere])
+  writeFileSync(file, `; domain-service email-type FWD\n${record}`)
+
+  const planned = await spawnCommand('domains', ['plan', folder])
+  const applied = await run('domains', ['apply', folder])
+  const again = await run('domains', ['plan', folder])
+
+  expect(pulled.stdout).toContain(`${name}\n`)
+  expect([planned.code, planned.stdout]).toEqual([2, `${name}\n  ~  email type  NONE to FWD\n`])
+  expect(applied.stdout).toContain(`${name}  confirmed  +0 -0\n`)
+  expect([again.code, again.stdout]).toEqual([undefined, 'No change.\n'])
+})
+
 test('domains: zones are pulled into a folder, planned and applied from it', async () => {
   const folder = createFolder({})
   const other = 'copperkettle.net'

@@ -24,8 +24,10 @@ export const cellsOf = ({ name, type, ttl, address, mx_pref }: RecordRow) => [
 interface PlannedZone {
   domain: string
   text: string
-  added: RecordRow[]
-  removed: RecordRow[]
+  /** As the plan shows them. */
+  differences: (string | number)[][]
+  /** Of records, as `+1 -0`. */
+  counts: string
   /** ETag of the zone that it was compared with. */
   etag: string
 }
@@ -67,7 +69,7 @@ export async function pullZones(client: DomainClient, [folder = '']: string[]) {
       if (uses_registrar_dns === false) continue
       const text = await readZoneFile(client.api, domain)
       // Skip empty zones: the service rejects a zone file without records.
-      if (!/^[^;$\s]/m.test(text)) continue
+      if (!/^(?:[^;$\s]|; domain-service record )/m.test(text)) continue
       await writeFile(join(folder, domain + suffix), text)
       process.stdout.write(`${domain}\n`)
     }
@@ -96,8 +98,7 @@ export async function applyZones(client: DomainClient, [folder = '']: string[]) 
   for (const zone of zones) queued.push({ zone, id: await enqueue(client, zone) })
   for (const { zone, id } of queued) {
     const { status, problem } = await client.waitForChange(id)
-    const counts = `+${zone.added.length} -${zone.removed.length}`
-    process.stdout.write(`${zone.domain}  ${status}  ${problem ? problem.detail : counts}\n`)
+    process.stdout.write(`${zone.domain}  ${status}  ${problem ? problem.detail : zone.counts}\n`)
     if (status !== 'confirmed') process.exitCode = 1
   }
 }
@@ -109,11 +110,9 @@ async function plan(client: DomainClient, folder: string) {
     const text = await readFile(file, 'utf8')
     try {
       const zone = await compare(client, domain, text)
-      const removed = zone.removed.map((each) => ['  -', ...cellsOf(each)])
-      const rows = [...removed, ...zone.added.map((each) => ['  +', ...cellsOf(each)])]
-      if (rows.length === 0) continue
+      if (zone.differences.length === 0) continue
       zones.push(zone)
-      process.stdout.write(`${domain}\n${formatTable(rows)}`)
+      process.stdout.write(`${domain}\n${formatTable(zone.differences)}`)
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error
       process.stderr.write(`${domain}: ${error.message} (${error.code})\n`)
@@ -130,13 +129,20 @@ async function listZoneFiles(folder: string) {
   return files.map((name) => ({ domain: name.slice(0, -suffix.length), file: join(folder, name) }))
 }
 
-async function compare(client: DomainClient, domain: string, text: string): Promise<PlannedZone> {
-  const { response, error } = await client.api.GET('/api/domains/{domain}/dns/hosts', { params: { path: { domain } } })
-  if (!response.ok) throw ProblemError.of(error, response)
+async function compare({ api }: DomainClient, domain: string, text: string): Promise<PlannedZone> {
+  const path = { domain }
+  const { data: zone, response, error } = await api.GET('/api/domains/{domain}/dns/hosts', { params: { path } })
+  if (!zone) throw ProblemError.of(error, response)
   const etag = response.headers.get('etag') ?? ''
-  const data = await unwrap(putZoneFile(client.api, { domain, text }, { dry_run: true }, { 'if-match': etag }))
-  const { added = [], removed = [] } = ('changes' in data ? data.changes : undefined) ?? {}
-  return { domain, text, added, removed, etag }
+  const data = await unwrap(putZoneFile(api, { domain, text }, { dry_run: true }, { 'if-match': etag }))
+  if (!('hosts' in data)) throw new Error('The service did not preview the write.')
+  const { changes, email_type } = data
+  const differences = [
+    ...(email_type === zone.email_type ? [] : [['  ~', 'email type', `${zone.email_type} to ${email_type}`]]),
+    ...changes.removed.map((each) => ['  -', ...cellsOf(each)]),
+    ...changes.added.map((each) => ['  +', ...cellsOf(each)]),
+  ]
+  return { domain, text, differences, etag, counts: `+${changes.added.length} -${changes.removed.length}` }
 }
 
 async function enqueue(client: DomainClient, zone: PlannedZone): Promise<number> {
