@@ -66,14 +66,14 @@ const replicas = {
 const front = opened.use(await startLoadBalancer(replicas))
 const [domains, files] = [new Client(front.domainPort), new Client(front.staticPort)]
 
-await step('requests for a domain reach one replica, as do the other requests of a client', async () => {
+await step('writes and integrations reach one replica, as do the reads of a domain, or of a client', async () => {
   const counted = await Promise.all(['first', 'second'].map(startNamed))
   const [first, second] = counted.map(({ port }) => port)
   assert.ok(first && second)
   await using proxy = await startLoadBalancer({ ...replicas, 'domain-service-1': first, 'domain-service-2': second })
-  const answeredBy = async (path: string, authorization: string) =>
-    (await new Client(proxy.domainPort).call(path, { headers: { authorization } })).text()
-  const seen = new Set<string>()
+  const answeredBy = async (path: string, authorization: string, method = 'GET') =>
+    (await new Client(proxy.domainPort).call(path, { method, headers: { authorization } })).text()
+  const [seen, seenWriting] = [new Set<string>(), new Set<string>()]
   for (const number of Array(20).keys()) {
     const zone = `/api/domains/example${number}.com/dns/hosts`
     const byDomain = [await answeredBy(zone, 'Bearer a'), await answeredBy(`${zone}/A?name=www`, 'Bearer b')]
@@ -81,8 +81,12 @@ await step('requests for a domain reach one replica, as do the other requests of
     assert.equal(byDomain[0], byDomain[1])
     assert.equal(byClient[0], byClient[1])
     for (const name of [...byDomain, ...byClient]) seen.add(name)
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
+      seenWriting.add(await answeredBy(`${zone}/A`, `Bearer ${number}`, method))
+    for (const path of ['/nic/update?hostname=a', '/integrations/registrar/xml.response?ApiKey=a'])
+      seenWriting.add(await answeredBy(path, `Bearer ${number}`))
   }
-  assert.equal(seen.size, 2)
+  assert.deepEqual([seen.size, seenWriting.size], [2, 1])
 })
 
 await step('one login is valid at every replica', async () => {
