@@ -190,5 +190,10 @@ export const send = async (service, method, path, options) => {
   return /** @type {any} */ (body)
 }
 
-/** Each segment by itself: slashes stay. @param {string} path */
-export const encodePath = (path) => path.split('/').map(encodeURIComponent).join('/')
+/** Each segment by itself: slashes stay. @param {string} path @throws {Error} for one that leads to another request */
+export function encodePath(path) {
+  const segments = path.split('/')
+  // The browser would resolve them, encoded or not: a link to this page could name any address of a service.
+  if (segments.includes('.') || segments.includes('..')) throw new Error(`This is no path: ${path}`)
+  return segments.map(encodeURIComponent).join('/')
+}

@@ -1,5 +1,5 @@
 import { html } from '../core/view.js'
-import { icon, notice, toast } from './states.js'
+import { attempt, icon, notice, toast } from './states.js'
 
 /** Copies a text and says so. @param {string} text @param {string} what */
 export async function copy(text, what) {
@@ -11,12 +11,13 @@ export async function copy(text, what) {
   }
 }
 
-/** Offers bytes as a file to save. @param {string} name @param {Blob} content */
-export function saveBlob(name, content) {
-  const url = URL.createObjectURL(content)
-  Object.assign(document.createElement('a'), { href: url, download: name }).click()
-  URL.revokeObjectURL(url)
-}
+/** Offers what `load` brings as a file to save. @param {string} name @param {() => Promise<Blob>} load */
+export const save = (name, load) =>
+  attempt(async () => {
+    const url = URL.createObjectURL(await load())
+    Object.assign(document.createElement('a'), { href: url, download: name }).click()
+    URL.revokeObjectURL(url)
+  })
 
 /**
  * What is shown this once, with a button that copies it.

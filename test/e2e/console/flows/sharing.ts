@@ -115,4 +115,27 @@ export const sharingFlows: Flows = {
     await undo()
     assert.equal(await status('payroll/april.txt'), 404)
   },
+
+  'shows nothing that a link with dots in its path leads to': async (tester) => {
+    const { page, everything } = tester
+    tester.expectFailure(/status of 400/)
+    const api = await tester.filesApi()
+    const record = { path: 'payroll.txt', size: 5, content_type: 'text/plain', sha256: '0'.repeat(64), public: true }
+    await api.upload('dots/record.json', JSON.stringify(record))
+    const elsewhere: string[] = []
+    page.on('request', (request) => {
+      const { origin, pathname } = new URL(request.url())
+      if (origin === everything.files && !pathname.startsWith('/api/')) elsewhere.push(pathname)
+    })
+    for (const address of [
+      '..%2F..%2Fstatic%2Fdots%2Frecord.json',
+      '..%2F../static/dots/record.json',
+      '..%2Fusers%2F',
+    ]) {
+      await tester.goTo(`/files/${address}`)
+      await tester.text(/no path|Invalid path/).waitFor()
+      assert.equal(await page.getByText('payroll.txt').count(), 0)
+    }
+    assert.deepEqual(elsewhere, [])
+  },
 }

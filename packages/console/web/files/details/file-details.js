@@ -2,7 +2,7 @@ import { get, mayEdit, send } from '../../api/client.js'
 import { explain } from '../../api/transport.js'
 import { navigate } from '../../core/router.js'
 import { focusOn, html, nothing, Resource } from '../../core/view.js'
-import { copy, saveBlob } from '../../ui/copy.js'
+import { copy, save } from '../../ui/copy.js'
 import { formatBytes, formatNumber, formatTime } from '../../ui/format.js'
 import { attempt, icon, iconButton, notice, show, toast } from '../../ui/states.js'
 import { age } from '../../ui/table.js'
@@ -73,7 +73,7 @@ class FileDetails extends FilesView {
     /** @param {import('../../ui/states.js').IconName} name @param {string} words @param {() => unknown} run */
     const button = (name, words, run) => html`<button class="button" @click=${run}>${icon(name)} ${words}</button>`
     const download = isPrivate
-      ? button('download', 'Download', () => save(file.path, getContent(file.path)))
+      ? button('download', 'Download', () => save(nameOf(file.path), () => getContent(file.path)))
       : html`<a class="button" href=${contentUrl(file.path, { download: true })} download>${icon('download')} Download</a>`
     const changes = () => [
       button('link', 'Share', () => openShareDialog(file.path)),
@@ -106,7 +106,7 @@ class FileDetails extends FilesView {
       <li>
         <span>${sha256 === null ? 'Deleted' : formatBytes(size ?? 0)} <span class="muted">${action}, ${by}, ${age(at)}</span></span>
         ${isCurrent ? html`<span class="chip good">now</span>` : nothing}
-        ${sha256 === null ? nothing : html`<button class="link-button" @click=${() => save(path, getContent(path, { change }))}>Download</button>`}
+        ${sha256 === null ? nothing : html`<button class="link-button" @click=${() => save(nameOf(path), () => getContent(path, { change }))}>Download</button>`}
         ${sha256 !== null && !isCurrent && mayEdit('files') ? html`<button class="link-button" @click=${() => restore(path, change, this.#file.value)}>Restore</button>` : nothing}
       </li>`
   }
@@ -143,9 +143,6 @@ class FileDetails extends FilesView {
 }
 
 customElements.define('file-details', FileDetails)
-
-/** @param {string} path @param {Promise<Blob>} content */
-const save = (path, content) => attempt(async () => saveBlob(nameOf(path), await content))
 
 /** Not over what somebody else stored meanwhile. @param {string} path @param {number} change @param {Api.FileRecord} [seen] */
 const restore = (path, change, seen) =>

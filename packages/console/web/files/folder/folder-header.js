@@ -1,8 +1,8 @@
 import { encodePath, mayEdit } from '../../api/client.js'
 import { html, nothing } from '../../core/view.js'
-import { saveBlob } from '../../ui/copy.js'
+import { save } from '../../ui/copy.js'
 import { searchBox } from '../../ui/form.js'
-import { attempt, empty, icon } from '../../ui/states.js'
+import { empty, icon } from '../../ui/states.js'
 import { getBlob, hrefToPath } from '../content.js'
 import { nameOf } from '../paths.js'
 import { openRestoreDialog } from '../restore-dialog.js'
@@ -50,14 +50,11 @@ export function nothingHere({ query }, folder) {
   return empty('folder', title, 'Drop files or whole folders here, or choose them.', upload)
 }
 
-// As one archive.
-/** @param {string} folder */
-const download = (folder) =>
-  attempt(async () => {
-    const headers = { accept: 'application/zip' }
-    const archive = await getBlob(`/api/trees/${encodePath(folder)}`, { headers })
-    saveBlob(`${nameOf(folder)}.zip`, archive)
-  })
+/** As one archive. @param {string} folder */
+function download(folder) {
+  const headers = { accept: 'application/zip' }
+  return save(`${nameOf(folder)}.zip`, () => getBlob(`/api/trees/${encodePath(folder)}`, { headers }))
+}
 
 /** @param {string} folder */
 function breadcrumb(folder) {

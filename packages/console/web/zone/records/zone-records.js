@@ -1,10 +1,10 @@
-import { mayEdit, request } from '../../api/client.js'
+import { get, mayEdit } from '../../api/client.js'
 import { focusOn, html, nothing, RouteView } from '../../core/view.js'
-import { saveBlob } from '../../ui/copy.js'
+import { save } from '../../ui/copy.js'
 import { searchBox, select } from '../../ui/form.js'
 import { byHostName, formatAge, formatCount } from '../../ui/format.js'
 import { Selection } from '../../ui/selection.js'
-import { attempt, empty, icon, notice, show, toast } from '../../ui/states.js'
+import { empty, icon, notice, show, toast } from '../../ui/states.js'
 import { readAge } from '../../ui/table.js'
 import { addRecord, countEdits, editRow, emptyDraft, rowsOf } from '../draft.js'
 import { matchesRecord } from '../zone-diff.js'
@@ -247,12 +247,12 @@ export class ZoneRecords extends RouteView {
     else toast(`${formatCount(count, 'change')} in the draft: review them, then apply`)
   }
 
-  #export = () =>
-    attempt(async () => {
-      const path = `/api/domains/${this.store.domain}/dns/zonefile`
-      const { body } = await request('domains', path, { headers: { accept: 'text/dns' } })
-      saveBlob(`${this.store.domain}.zone`, new Blob([String(body)], { type: 'text/plain' }))
-    })
+  #export = () => {
+    const { domain } = this.store
+    const options = { params: { domain }, headers: { accept: 'text/dns' }, asBlob: true }
+    const load = () => /** @type {any} */ (get('domains', '/api/domains/{domain}/dns/zonefile', options))
+    return save(`${domain}.zone`, load)
+  }
 }
 
 /** @type {Record<string, string>} */
