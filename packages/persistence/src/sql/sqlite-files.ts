@@ -25,8 +25,10 @@ export function openDatabase(options: SqliteOptions): Database.Database {
   const { file, isReadOnly = false, migrations, isVacuumed, busyTimeoutMs: timeout, now = Date.now } = options
   const database = openFile(file, { readonly: isReadOnly, fileMustExist: isReadOnly || !migrations, timeout })
   if (!isReadOnly) {
-    // `auto_vacuum` must precede the first write. The size limit truncates the WAL after a large transaction.
-    database.exec(`${isVacuumed ? 'pragma auto_vacuum = full;' : ''}
+    // `auto_vacuum` must precede the first write; again, it would write, as the disk may be full. The size limit truncates
+    // the WAL after a large transaction.
+    const isNew = isVacuumed && database.pragma('auto_vacuum', { simple: true }) === 0
+    database.exec(`${isNew ? 'pragma auto_vacuum = full;' : ''}
       pragma journal_mode = WAL; pragma journal_size_limit = ${maxLogBytes}`)
   }
   // FULL: with the default of WAL, NORMAL, a power cut loses the last commits. Temporary tables in memory: in a container

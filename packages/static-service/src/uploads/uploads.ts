@@ -197,9 +197,11 @@ export class Uploads {
 
   /** For a single process at its start: ends the leases of the previous one. Returns the ids of unfinished uploads. */
   async restart(): Promise<Set<string>> {
-    const rows = await this.#dependencies.database.all<Pick<Upload, 'id' | 'outcome'>>(sql`update ${uploads}
-      set writer_until = 0 where is_ended = 0 returning id, outcome`)
-    return new Set(rows.flatMap(({ id, outcome }) => (outcome === null ? [id] : [])))
+    const { database } = this.#dependencies
+    const ended = database.run(sql`update ${uploads} set writer_until = 0 where is_ended = 0 and writer_until > 0`)
+    await ended.catch((error) => error instanceof DatabaseFullError || Promise.reject(error)) // Then they expire.
+    const left = sql`select id from ${uploads} where is_ended = 0 and outcome is null`
+    return new Set((await database.all<Pick<Upload, 'id'>>(left)).map(({ id }) => id))
   }
 
   close(): Promise<void> {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
@@ -230,6 +230,21 @@ onSmallDisk('what takes rights away works on a disk that is full to the last byt
   expect((await again.call('GET', '/api/auth/me', own)).status).toBe(401)
 })
 
+onSmallDisk('a service that was killed starts on a disk that is full to the last byte', async (service, disk) => {
+  await service.put('kept', 'content')
+  await tus(service).create('unfinished', 5)
+  for (const name of ['static-service', 'contents', 'uploads'])
+    await expect.poll(() => isLogEmptied(service, `${name}.sqlite`)).toBe(true)
+  const dataDir = join(disk.folder, 'killed')
+  cpSync(service.dataDir, dataDir, { recursive: true })
+  disk.fill()
+
+  await using again = await start({ dataDir })
+
+  expect((await again.call('GET', '/static/kept')).bytes.toString()).toBe('content')
+  expect((await again.call('DELETE', '/api/files/kept')).status).toBe(204)
+})
+
 onSmallDisk(
   'unfinished uploads that are deleted or expire give their bytes back on a disk that is full to the last byte',
   async (service, disk) => {
@@ -381,8 +396,8 @@ test('a content is removed even where the disk has no byte left to record that',
 })
 
 /** Whether nobody reads the write-ahead log of the catalog, so that it could be emptied. */
-function isLogEmptied({ dataDir }: Service): boolean {
-  const catalog = new Sqlite(join(dataDir, 'static-service.sqlite'))
+function isLogEmptied({ dataDir }: Service, name = 'static-service.sqlite'): boolean {
+  const catalog = new Sqlite(join(dataDir, name))
   const isBusy = catalog.pragma('wal_checkpoint(TRUNCATE)', { simple: true })
   catalog.close()
   return isBusy === 0
