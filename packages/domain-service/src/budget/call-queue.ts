@@ -120,7 +120,8 @@ export class CallQueue {
   }
 
   /** Grants in order until a call finds no room; refuses all those that cannot be granted in time. */
-  grantSlots({ now, blockedUntil, waiters }: BudgetState) {
+  grantSlots(state: BudgetState) {
+    const { now, blockedUntil, waiters } = state
     const granted: Reservation[] = []
     const waiting: Reservation[] = []
     let wakeAt = Infinity
@@ -128,9 +129,8 @@ export class CallQueue {
     this.waiting.sort((one, other) => rank(one) - rank(other) || one.startTag - other.startTag)
     for (const call of this.waiting) {
       if ((call.absentUntil ?? Infinity) <= now) continue
-      // Those of a higher priority that wait in other processes go first; those of the same one may.
+      // Of those that wait in other processes, a higher priority goes first, and the same one may.
       const first = [...ahead, ...waiters.filter((each) => rank(each) < rank(call))]
-      const equal = waiters.filter((each) => rank(each) === rank(call))
       // Readers wait for their share, or for the whole window: what is left of that serves writes.
       const isWrite = call.priority === 'write' || call.priority === 'queued'
       const before = first.filter(({ priority }) => !(isWrite && priority === 'read'))
@@ -145,15 +145,8 @@ export class CallQueue {
       const best = this.#windows.earliest(call, now, { ahead: before, held: [] })
       const isLate = call.deadline <= now || Math.max(blockedUntil, best) > call.deadline
       if (call.absentUntil === undefined && isLate) {
-        const shared = this.#placeToShare(call, now)
-        const behindAll = { ahead: [...first, ...equal], groupSize: call.slots }
-        const toldFor = Math.max(blockedUntil, shared?.toldFor ?? this.#windows.earliest(call, now, behindAll))
-        // Retry-After leaves out the margin: a caller that returns waits that long in the queue.
-        const retryAfter = Math.max(1, Math.ceil((toldFor - marginMs - now) / 1000))
-        call.client.reject(registrarBusy(retryAfter))
-        if (shared) shared.callers = [...new Set([...shared.callers, ...call.callers])]
-        if (shared || call.callers.length === 0) continue
-        Object.assign(call, { toldFor, absentUntil: now + retryAfter * 1000 + graceMs })
+        const equal = waiters.filter((each) => rank(each) === rank(call))
+        if (!this.#refuse(call, state, [...first, ...equal])) continue
       }
       wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline, isNext ? freeAt : Infinity)
       waiting.push(call)
@@ -162,6 +155,23 @@ export class CallQueue {
     this.waiting = waiting
     for (const { absentUntil = Infinity } of this.held) wakeAt = Math.min(wakeAt, absentUntil)
     return { granted, wakeAt }
+  }
+
+  /**
+   * Tells the caller of a reservation when to come back: when its slots come free after those `ahead`, or as it was told to
+   * the caller whose place it shares. @returns whether the reservation keeps its own place.
+   */
+  #refuse(call: Reservation, { now, blockedUntil }: BudgetState, ahead: Slots[]): boolean {
+    const shared = this.#placeToShare(call, now)
+    const behindAll = { ahead, groupSize: call.slots }
+    const toldFor = Math.max(blockedUntil, shared?.toldFor ?? this.#windows.earliest(call, now, behindAll))
+    // Retry-After leaves out the margin: a caller that returns waits that long in the queue.
+    const retryAfter = Math.max(1, Math.ceil((toldFor - marginMs - now) / 1000))
+    call.client.reject(registrarBusy(retryAfter))
+    if (shared) shared.callers = [...new Set([...shared.callers, ...call.callers])]
+    if (shared || call.callers.length === 0) return false
+    Object.assign(call, { toldFor, absentUntil: now + retryAfter * 1000 + graceMs })
+    return true
   }
 
   /** Takes the slots that were found free: holds them, or counts one as a call. */
