@@ -6,6 +6,18 @@ export interface StoredCall {
   priority: string
 }
 
+/** What a process keeps for a caller that it has refused, until `absentUntil`: a place in its queue, or slots. */
+export interface KeptPlace extends Slots {
+  readonly id: string
+  /** Authors of the writes, or readers; it is kept for each. The first names the flow of fair queueing within a priority. */
+  callers: readonly string[]
+  /** Of the writes: those that are refused after others of their domain share their place, to be one batch. */
+  readonly domain?: string | undefined
+  absentUntil?: number | undefined
+  /** The time that the absent caller was told. */
+  toldFor?: number
+}
+
 /** The call budget of one registrar account, as a process reads it. Times are by the budget's clock. */
 export interface BudgetState {
   now: number
@@ -16,13 +28,19 @@ export interface BudgetState {
   holds: Slots[]
   /** New slots that other processes wait for. */
   waiters: Slots[]
+  /** Places that other processes keep. `isHeld`: its slots are among `holds`. */
+  places: (KeptPlace & { isHeld: boolean })[]
+  /** The ids of the places that other processes have taken over. */
+  taken: string[]
 }
 
 /** The calls that a process makes in one turn, and the slots that it holds and waits for. */
 export interface BudgetShare {
   calls: Priority[]
-  held: Iterable<Slots>
-  waiting: Iterable<Slots>
+  held: Iterable<Slots & Partial<KeptPlace>>
+  waiting: Iterable<Slots & Partial<KeptPlace>>
+  /** The ids of the places that it has taken over from other processes. */
+  taken: string[]
 }
 
 /** Where the calls of one registrar account are counted. */

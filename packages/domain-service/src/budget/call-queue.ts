@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { registrarBusy } from '../errors.ts'
-import type { BudgetState } from './call-budget.ts'
+import type { BudgetState, KeptPlace } from './call-budget.ts'
 import { addSlots, type CallWindows, marginMs, type Priority, priorities, type Slots } from './call-windows.ts'
 
 /**
@@ -7,19 +8,12 @@ import { addSlots, type CallWindows, marginMs, type Priority, priorities, type S
  * reservation with callers keeps its place in the queue, or its slots, until `absentUntil`: the first of them that
  * retries takes it over.
  */
-export interface Reservation extends Slots {
-  /** Authors of the writes, or readers. The first names the flow of fair queueing within a priority. */
-  callers: readonly string[]
-  /** Of the writes: those that are refused after others of their domain share their place, to be one batch. */
-  readonly domain?: string | undefined
+export interface Reservation extends KeptPlace {
   /** A single call, made once it has its slot. `held`: the reservation whose slot it uses, if any; `priority`: of the slot. */
   readonly call?: { priority: Priority; held: Reservation | undefined }
   /** Its place in the fair queue: lower ones go first. */
   readonly startTag: number
   deadline: number
-  absentUntil?: number | undefined
-  /** The time that the absent caller was told. */
-  toldFor?: number
   /** When its first caller last took over one of its places. */
   cameBackAt?: number
   client: PromiseWithResolvers<void>
@@ -36,6 +30,15 @@ const presentMs = 60_000
 const rank = ({ slots, priority, absentUntil, cameBackAt }: Slots & Partial<Reservation>) =>
   slots === 0 ? -1 : priorities.indexOf(priority === 'read' && (absentUntil ?? cameBackAt) ? 'write' : priority)
 
+/** The place that this caller may take over. Others who share one come when they were told to, and only for its domain. */
+function placeFor<Place extends KeptPlace>(wanted: Wanted, places: Place[], now: number): Place | undefined {
+  const { priority, callers, domain } = wanted
+  const kept = places.filter((each) => each.priority === priority && callers.some((by) => each.callers.includes(by)))
+  const isOwn = (place: Place) => place.callers.every((by) => callers.includes(by))
+  const mayTake = (place: Place) => isOwn(place) || (place.toldFor ?? 0) - marginMs <= now
+  return kept.find((place) => place.domain === domain && mayTake(place)) ?? kept.find(isOwn)
+}
+
 const flowOf = ({ priority, callers }: Wanted) => `${priority} ${callers[0]}`
 
 /**
@@ -47,6 +50,12 @@ export class CallQueue {
   /** In the order in which they get their slots. */
   waiting: Reservation[] = []
   readonly held = new Set<Reservation>()
+  /** Places that a process which stops leaves to others. */
+  left: Reservation[] = []
+  /** Ids of the places at other processes that callers who came here had, until those processes give them up. */
+  taken: string[] = []
+  /** Those that have come since the last turn. */
+  readonly #newcomers: Reservation[] = []
   /** Of the fair queue: the latest start tag granted. */
   #virtualTime = 0
   /** The next start tag of each flow, unless the virtual time has reached it. */
@@ -59,12 +68,10 @@ export class CallQueue {
   /** Enters the queue, or takes over the place or the slots that are kept for one of the callers. */
   enter(wanted: Wanted, { now, deadline }: { now: number; deadline: number }): Reservation {
     const wait = { client: Promise.withResolvers<void>(), deadline, absentUntil: undefined }
-    const places = this.#absent(wanted)
-    // One of another domain may be shared with callers whose writes cannot join.
-    const isOwn = ({ callers }: Reservation) => callers.every((by) => wanted.callers.includes(by))
-    const kept = places.find(({ domain }) => domain === wanted.domain) ?? places.find(isOwn)
+    const places = [...this.held, ...this.waiting].filter(({ absentUntil }) => absentUntil)
+    const kept = placeFor(wanted, places, now)
     if (kept) {
-      for (const each of this.#absent(kept, 1)) each.cameBackAt = now
+      for (const each of this.#absent(kept)) each.cameBackAt = now
       if (this.held.has(kept)) wait.client.resolve()
       return Object.assign(kept, wait)
     }
@@ -72,8 +79,9 @@ export class CallQueue {
     const told = this.#toldPlaces(wanted).map((place) => place.startTag)
     const startTag = Math.max(this.#virtualTime, this.#nextTags.get(flow) ?? 0, ...told)
     if (wanted.callers.length > 0) this.#nextTags.set(flow, startTag + 1)
-    const reservation = { ...wanted, ...wait, startTag }
+    const reservation = { ...wanted, ...wait, id: randomUUID(), startTag }
     this.waiting.push(reservation)
+    this.#newcomers.push(reservation)
     return reservation
   }
 
@@ -97,26 +105,47 @@ export class CallQueue {
     return isCertain ? place : undefined
   }
 
-  /** The reservations of this priority whose caller is absent, and is one of the first `count` callers. */
-  #absent({ priority, callers }: Wanted, count = callers.length): Reservation[] {
-    const wanted = callers.slice(0, count)
+  /** The reservations of this priority that are kept for the first of these callers, who is absent. */
+  #absent({ priority, callers: [first = ''] }: Wanted): Reservation[] {
     return [...this.held, ...this.waiting].filter(
-      (each) => each.absentUntil && each.priority === priority && wanted.some((by) => each.callers.includes(by)),
+      (each) => each.absentUntil && each.priority === priority && each.callers.includes(first),
     )
   }
 
   /** Counts the calls and the slots of other processes; gives up the slots of callers that have not come back. */
-  adopt({ now, calls, holds }: BudgetState) {
+  adopt(state: BudgetState) {
+    const { now, calls, holds } = state
     for (const { priority, at } of calls) this.#windows.count(priority, at)
     for (const each of this.held) {
       if ((each.absentUntil ?? Infinity) > now) continue
       this.held.delete(each)
       if ((each.cameBackAt ?? 0) > now - presentMs) continue
       // The caller is gone: its further places must not keep slots from others, one window after another.
-      for (const place of this.#absent(each, 1)) place.absentUntil = now
+      for (const place of this.#absent(each)) place.absentUntil = now
       this.#nextTags.delete(flowOf(each))
     }
-    this.#windows.held = [...holds, ...this.held]
+    this.#windows.held = [...holds, ...this.#takeOver(state), ...this.held]
+  }
+
+  /**
+   * Gives up the places that other processes have taken over, and takes over those that they keep for newcomers.
+   * @returns the slots that are not held by others any more, negative.
+   */
+  #takeOver({ now, places, taken }: BudgetState): Slots[] {
+    const isTaken = ({ id, absentUntil }: Reservation) => absentUntil !== undefined && taken.includes(id)
+    for (const each of this.held) if (isTaken(each)) this.held.delete(each)
+    this.waiting = this.waiting.filter((each) => !isTaken(each))
+    this.taken = this.taken.filter((id) => places.some((place) => place.id === id))
+    const open = places.filter(({ id }) => !taken.includes(id) && !this.taken.includes(id))
+    return this.#newcomers.splice(0).flatMap((newcomer) => {
+      const place = placeFor(newcomer, open, now)
+      if (!place) return []
+      this.taken.push(place.id)
+      open.splice(open.indexOf(place), 1)
+      const callers = [...new Set([...newcomer.callers, ...place.callers])]
+      Object.assign(newcomer, { callers, startTag: this.#virtualTime - 1, cameBackAt: now })
+      return place.isHeld ? [{ priority: place.priority, slots: -place.slots }] : []
+    })
   }
 
   /** Grants in order until a call finds no room; refuses all those that cannot be granted in time. */
@@ -126,6 +155,8 @@ export class CallQueue {
     const waiting: Reservation[] = []
     let wakeAt = Infinity
     const ahead: Slots[] = []
+    // A caller that is not expected yet leaves its slots to those who wait for other processes.
+    const isEarly = (each: Reservation) => waiters.length > 0 && each.absentUntil && (each.toldFor ?? 0) > now
     this.waiting.sort((one, other) => rank(one) - rank(other) || one.startTag - other.startTag)
     for (const call of this.waiting) {
       if ((call.absentUntil ?? Infinity) <= now) continue
@@ -134,9 +165,9 @@ export class CallQueue {
       // Readers wait for their share, or for the whole window: what is left of that serves writes.
       const isWrite = call.priority === 'write' || call.priority === 'queued'
       const before = first.filter(({ priority }) => !(isWrite && priority === 'read'))
-      const isNext = waiting.every(({ priority }) => isWrite && priority === 'read')
+      const isNext = waiting.every((each) => (isWrite && each.priority === 'read') || isEarly(each))
       const freeAt = Math.max(blockedUntil, this.#windows.earliest(call, now, { ahead: before }))
-      if (isNext && freeAt <= now) {
+      if (isNext && freeAt <= now && !isEarly(call)) {
         this.#grant(call, now)
         granted.push(call)
         continue
@@ -148,7 +179,7 @@ export class CallQueue {
         const equal = waiters.filter((each) => rank(each) === rank(call))
         if (!this.#refuse(call, state, [...first, ...equal])) continue
       }
-      wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline, isNext ? freeAt : Infinity)
+      wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline, isNext && !isEarly(call) ? freeAt : Infinity)
       waiting.push(call)
       addSlots(ahead, call)
     }

@@ -130,12 +130,13 @@ export class CallQuota {
     return this.#queue.waiting.length
   }
 
-  /** Refuses what waits. */
+  /** Refuses what waits, and leaves the places of absent callers to other processes. */
   close() {
     clearInterval(this.#refreshing)
     this.#retry?.cancel()
     const { held, waiting } = this.#queue
-    for (const each of held) if (each.absentUntil !== undefined) held.delete(each)
+    this.#queue.left = [...held, ...waiting].filter(({ absentUntil }) => absentUntil !== undefined)
+    for (const each of this.#queue.left) held.delete(each)
     for (const { client } of waiting.splice(0)) client.reject(registrarUnavailable(5))
     this.#serve()
   }
@@ -175,9 +176,10 @@ export class CallQuota {
       await this.#options.budget.turn(pauseMs, (state) => {
         this.#adopt(state)
         ;({ granted, wakeAt } = this.#queue.grantSlots(state))
-        const { held, waiting } = this.#queue
+        const { held, waiting, left, taken } = this.#queue
         this.#isPublished = held.size + waiting.length > 0
-        return { calls: granted.flatMap(({ call }) => call?.priority ?? []), held, waiting }
+        const calls = granted.flatMap(({ call }) => call?.priority ?? [])
+        return { calls, held, waiting: [...waiting, ...left], taken }
       })
       for (const { client } of granted) client.resolve()
     } catch (error) {

@@ -3,6 +3,7 @@ import { join, name, type Sql, sql } from '@domains-and-files/persistence'
 import { type BudgetShare, type BudgetState, type CallBudget, keepMs, type StoredCall } from './call-budget.ts'
 
 const calls = name('calls')
+const noOthers = { holds: [], waiters: [], places: [], taken: [] }
 
 interface Options {
   account: string
@@ -37,13 +38,13 @@ export class LocalBudget implements CallBudget {
       select at, priority from ${calls} where account = ${this.#options.account} order by at`)
     // A clock that was set back must not block for ever.
     const known = made.map((call) => ({ ...call, at: Math.min(call.at, now) }))
-    return { now, blockedUntil: this.#blockedUntil, calls: known, holds: [], waiters: [] }
+    return { now, blockedUntil: this.#blockedUntil, calls: known, ...noOthers }
   }
 
   async turn(pauseMs: number, take: (state: BudgetState) => BudgetShare) {
     const at = this.#options.clock.now()
     if (pauseMs > 0) this.#blockedUntil = Math.max(this.#blockedUntil, at + pauseMs)
-    const state = { now: at, blockedUntil: this.#blockedUntil, calls: [], holds: [], waiters: [] }
+    const state = { now: at, blockedUntil: this.#blockedUntil, calls: [], ...noOthers }
     const made = take(state).calls.map((priority) => ({ at, priority }))
     this.#unstored = [...this.#unstored, ...made].filter((call) => call.at > at - keepMs)
     this.#stored = this.#stored.then(() => this.#store())

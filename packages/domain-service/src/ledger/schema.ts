@@ -105,7 +105,6 @@ const domainList = sql`
     primary key (pass, page)
   ) ${strict}`
 
-// Replicas alone use the holds and the waiters.
 const budget = sql`
   create table ${name('budgets')} (
     account text primary key,
@@ -117,22 +116,18 @@ const budget = sql`
     at ${int8} not null,
     priority text not null
   ) ${strict};
-  create index calls_by_age on ${name('calls')} (account, at);
-  create table ${name('call_holds')} (
-    id text primary key,
-    account text not null,
-    priority text not null,
-    slots integer not null,
-    until ${int8} not null
-  ) ${strict};
-  create index call_holds_of_account on ${name('call_holds')} (account);
-  create table ${name('call_waiters')} (
+  create index calls_by_age on ${name('calls')} (account, at)`
+
+// What replicas tell each other of their calls to come, in place of two tables of unreleased versions.
+const callShares = sql`
+  drop table if exists ${name('call_holds')};
+  drop table if exists ${name('call_waiters')};
+  create table ${name('call_shares')} (
     account text not null,
     replica text not null,
-    priority text not null,
-    calls integer not null,
-    until ${int8} not null,
-    primary key (account, replica, priority)
+    share text not null,
+    at ${int8} not null,
+    primary key (account, replica)
   ) ${strict}`
 
 const leaseClock = dialect({
@@ -204,6 +199,7 @@ export const migrations: Migrations = {
     ...[merged, merged, merged, merged],
     hostUpdates,
     sql`create index sent_changes on ${name('changes')} (domain, sent_at desc, id desc) where sent_at is not null`,
+    callShares,
   ],
   ...eventMigrations,
 }

@@ -154,6 +154,29 @@ test('a shared place is not taken for a write of another domain', async () => {
   expect(done).toEqual(['second of two'])
 })
 
+test('who comes early does not take the place that others share', async () => {
+  const { clock, quota } = await openQuota()
+  const held = await quota.reserve(3)
+  for (let n = 0; n < 5; n++) await write(quota, 'first')
+  const ask = (caller: string) =>
+    refusalOf(quota.reserve(3, { callers: [caller], domain: 'one.com' }).then(() => undefined))
+  const asked = ['early', 'patient'].map(ask)
+  await clock.advance(10_000) // The held slots might have been given back.
+  const told = await Promise.all(asked)
+  const hog = startHog(quota, clock, 30, (number) => `hog ${number}`)
+  for (let second = 0; second < 20; second++) await hog.passSecond()
+  quota.release(held) // The place gets these slots.
+  await hog.passSecond()
+
+  const early = await ask('early')
+  for (let second = 21; second < 50; second++) await hog.passSecond()
+  const patient = ask('patient')
+  await hog.passSecond()
+
+  expect([...told, early, await patient]).toEqual([50, 50, 29, undefined])
+  await hog.end()
+})
+
 test('callers take turns: one write of each, then the second of each', async () => {
   const { clock, quota } = await openQuota()
   for (let n = 0; n < 6; n++) await write(quota, 'first')

@@ -24,8 +24,14 @@ async function openQuotas(count: number, rate: string, maxWaitMs = 500) {
   return { postgres, quotas, open, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }
 
-const countWaiters = async (postgres: Postgres) =>
-  (await postgres.query('select replica from domain_service.call_waiters')).length
+/** What the replicas tell each other. */
+const readShares = (postgres: Postgres) =>
+  postgres.query<{ held: object[]; waiting: object[]; taken: string[] }>(
+    `select share::json -> 'held' held, share::json -> 'waiting' waiting, share::json -> 'taken' taken
+      from domain_service.call_shares order by replica`,
+  )
+
+const slots = (count: number) => [{ priority: 'write', slots: count }]
 
 const leftOf = (quota: CallQuota) => quota.windows.state(quota.now())[0]?.left
 
@@ -70,6 +76,60 @@ test('a caller is told a time after those that other replicas told their callers
   expect(told).toEqual([60, 121]) // With the margin of the first.
 })
 
+/** All calls of a minute are made; a caller of the first replica is told to come back after it. */
+async function refuseAtFirst({ quotas: [first], postgres }: Awaited<ReturnType<typeof openQuotas>>) {
+  await stopDatabaseTime(postgres, 0)
+  for (let n = 0; n < 3; n++) await first.take('write')
+  await expect(first.reserve(3, { callers: ['told'] })).rejects.toMatchObject({ headers: { 'retry-after': '60' } })
+}
+
+test('a caller who was refused gets in at another replica, with the slots that the first one holds for it', async () => {
+  await using set = await openQuotas(2, '3/minute')
+  const [, second] = set.quotas
+  await refuseAtFirst(set)
+  await stopDatabaseTime(set.postgres, 60_500)
+  await expect.poll(() => readShares(set.postgres)).toMatchObject([{ held: slots(3) }])
+
+  const told = await second?.reserve(3, { callers: ['told'] })
+
+  expect(told?.slots).toBe(3)
+  await expect
+    .poll(() => readShares(set.postgres))
+    .toMatchObject([
+      { held: [], waiting: [] },
+      { held: slots(3), taken: [] },
+    ])
+})
+
+test('a caller who was refused by a replica that has stopped goes before those who wait at another one', async () => {
+  await using set = await openQuotas(2, '3/minute', 10_000)
+  const [first, second] = set.quotas
+  await refuseAtFirst(set)
+  first.close()
+  await stopDatabaseTime(set.postgres, 55_000)
+  await expect.poll(() => second?.now()).toBeGreaterThan(Date.UTC(2100, 0))
+  const other = second?.reserve(3, { callers: ['other'] })
+  await expect.poll(() => second?.waiting).toBe(1)
+  const told = second?.reserve(3, { callers: ['told'] })
+  await expect.poll(() => readShares(set.postgres)).toMatchObject([{}, { waiting: [...slots(3), ...slots(3)] }])
+  await stopDatabaseTime(set.postgres, 60_500)
+
+  expect((await told)?.slots).toBe(3)
+  await stopDatabaseTime(set.postgres, 90_000)
+  await expect(other).rejects.toMatchObject({ code: 'registrar_busy' })
+})
+
+test('a place is left to those whom another replica told an earlier time', async () => {
+  await using set = await openQuotas(2, '3/minute')
+  const [first, second] = set.quotas
+  await refuseAtFirst(set)
+  await expect(second?.reserve(3, { callers: ['later'] })).rejects.toMatchObject({ headers: { 'retry-after': '121' } })
+  await stopDatabaseTime(set.postgres, 60_500)
+  await expect.poll(() => second?.now()).toBeGreaterThan(Date.UTC(2100, 0) + 60_000)
+
+  expect((await first.reserve(3, { callers: ['told'] })).slots).toBe(3)
+})
+
 test('slots that a replica keeps for an absent caller are free for the others when it stops', async () => {
   await using set = await openQuotas(2, '4/minute')
   const [first, second] = set.quotas
@@ -96,11 +156,11 @@ test('slots that a replica of another version holds for a priority of its own ar
 test('slots that a dead replica held come free', async () => {
   await using set = await openQuotas(1, '3/minute')
   const [quota] = set.quotas
-  await set.postgres.query(`insert into domain_service.call_holds (id, account, priority, slots, until)
-    values ('dead', 'account', 'write', 3, domain_service.lease_ms() + 600000)`)
+  await set.postgres.query(`insert into domain_service.call_shares (account, replica, share, at)
+    values ('account', 'dead', '${JSON.stringify({ ...none, held: slots(3) })}', domain_service.lease_ms())`)
   const refused = await quota.take('write').catch((error: unknown) => error)
 
-  await set.postgres.query('update domain_service.call_holds set until = 0')
+  await set.postgres.query('update domain_service.call_shares set at = 0')
 
   expect(refused).toMatchObject({ code: 'registrar_busy' })
   await expect(quota.take('write')).resolves.toBeUndefined()
@@ -114,7 +174,7 @@ test('a write that waits at one replica goes before the reads of another', async
 
   const write = first.reserve(3).then(() => order.push('write'))
   await expect.poll(() => first.waiting).toBe(1)
-  await expect.poll(() => countWaiters(set.postgres)).toBe(1)
+  await expect.poll(() => readShares(set.postgres)).toMatchObject([{ waiting: slots(3) }])
   const read = second?.take('read').then(() => order.push('read'))
   await expect.poll(() => second?.waiting).toBe(1)
   first.release(reservation)
@@ -152,7 +212,7 @@ test('after the registrar reported too many calls no replica calls it for that t
   await expect(second?.take('write')).rejects.toMatchObject({ code: 'registrar_busy' })
 })
 
-const none = { calls: [], held: [], waiting: [] }
+const none = { calls: [], held: [], waiting: [], taken: [] }
 
 test('what other replicas of the account hold and wait for counts until it expires, or they have it no more', async () => {
   await using database = await makeDatabase()
@@ -170,8 +230,7 @@ test('what other replicas of the account hold and wait for counts until it expir
   await one.turn(0, () => none)
   const after = await other.read()
   // Sooner than the Retry-After of those whom these slots refuse.
-  await postgres.query('update domain_service.call_holds set until = until - 60000')
-  await postgres.query('update domain_service.call_waiters set until = 0')
+  await postgres.query('update domain_service.call_shares set at = at - 60000')
 
   expect(before).toMatchObject({ holds: share.held, waiters: share.waiting })
   expect(after).toMatchObject({ holds: [], waiters: [] })
@@ -183,8 +242,8 @@ test('a shorter pause does not end a longer one, and a call deletes what has exp
   const { postgres } = database
   const budget = new SharedBudget(postgres, { account: 'account', replica: 'one' })
   await postgres.query(`insert into domain_service.calls (account, at, priority) values ('account', 1, 'write')`)
-  await postgres.query(`insert into domain_service.call_holds (id, account, priority, slots, until)
-    values ('dead', 'account', 'write', 3, 1)`)
+  await postgres.query(`insert into domain_service.call_shares (account, replica, share, at)
+    values ('account', 'dead', '${JSON.stringify(none)}', 1)`)
 
   await budget.turn(60_000, () => none)
   const { blockedUntil } = await budget.read()
@@ -194,7 +253,7 @@ test('a shorter pause does not end a longer one, and a call deletes what has exp
   const another = new SharedBudget(postgres, { account: 'account', replica: 'two' })
   expect(await another.read()).toMatchObject({ blockedUntil, calls: [{ priority: 'write' }] })
   const left = await postgres.query(`select priority from domain_service.calls
-    union all select priority from domain_service.call_holds`)
+    union all select replica from domain_service.call_shares where replica = 'dead'`)
   expect(left).toHaveLength(1)
 })
 

@@ -105,9 +105,4 @@ export class AccessLog extends LogController {
   }
 
   override requestCompleted() {}
-
-  override routeNotFound() {}
-
-  // The error handler logs errors.
-  override defaultErrorLog() {}
 }
