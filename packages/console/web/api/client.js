@@ -190,10 +190,8 @@ export const send = async (service, method, path, options) => {
   return /** @type {any} */ (body)
 }
 
-/** Each segment by itself: slashes stay. @param {string} path @throws {Error} for one that leads to another request */
+/** Slashes stay. @param {string} path @throws {Error} where it has dots that a browser resolves */
 export function encodePath(path) {
-  const segments = path.split('/')
-  // The browser would resolve them, encoded or not: a link to this page could name any address of a service.
-  if (segments.includes('.') || segments.includes('..')) throw new Error(`This is no path: ${path}`)
-  return segments.map(encodeURIComponent).join('/')
+  if (/(^|\/)\.\.?(\/|$)/.test(path)) throw Error(`This is no path: ${path}`)
+  return path.split('/').map(encodeURIComponent).join('/')
 }
