@@ -1,11 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { delay, HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
+import type { BudgetShare, BudgetState } from '../../src/budget/call-budget.ts'
 import { CallQuota } from '../../src/budget/call-quota.ts'
-import { parseRate } from '../../src/budget/call-windows.ts'
+import { parseRate, type Slots } from '../../src/budget/call-windows.ts'
 import { LocalBudget } from '../../src/budget/local-budget.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { openEmbedded } from '../support/ledger.ts'
+
+type Take = (state: BudgetState) => BudgetShare
 
 async function openQuota() {
   const clock = new FakeClock()
@@ -328,4 +331,29 @@ test('the reads of a caller do not put its writes behind those of others', async
 
   expect(await again).toBeUndefined()
   await hog.end()
+})
+
+test('a place gets no slots before the time that its caller was told, while others wait at another process', async () => {
+  const clock = new FakeClock()
+  const others = { holds: [], waiters: [{ priority: 'write', slots: 3 }] as Slots[], places: [], taken: [] }
+  const state = () => ({ now: clock.now(), blockedUntil: 0, calls: [], ...others })
+  const budget = {
+    isShared: false,
+    read: async () => state(),
+    turn: async (_: number, take: Take) => void take(state()),
+  }
+  const quota = await CallQuota.open({ limits: parseRate('3/minute') ?? [], budget, clock })
+  for (let n = 0; n < 3; n++) await quota.take('follow-up')
+
+  expect(await refusalOf(write(quota, 'later'))).toBe(121)
+  await clock.advance(60_500)
+  quota.pause(0) // Takes a turn.
+  await turn()
+  const waiting = [quota.waiting]
+  others.waiters = []
+  quota.pause(0)
+  await turn()
+
+  expect([...waiting, quota.waiting]).toEqual([1, 0])
+  quota.close()
 })

@@ -120,17 +120,6 @@ test('a caller who was refused by a replica that has stopped goes before those w
   await expect(other).rejects.toMatchObject({ code: 'registrar_busy' })
 })
 
-test('a place is left to those whom another replica told an earlier time', async () => {
-  await using set = await openQuotas(2, '3/minute')
-  const [first, second] = set.quotas
-  await refuseAtFirst(set)
-  await expect(second?.reserve(3, { callers: ['later'] })).rejects.toMatchObject({ headers: { 'retry-after': '121' } })
-  await stopDatabaseTime(set.postgres, 60_500)
-  await expect.poll(() => second?.now()).toBeGreaterThan(Date.UTC(2100, 0) + 60_000)
-
-  expect((await first.reserve(3, { callers: ['told'] })).slots).toBe(3)
-})
-
 test('slots that a replica keeps for an absent caller are free for the others when it stops', async () => {
   await using set = await openQuotas(2, '4/minute')
   const [first, second] = set.quotas
