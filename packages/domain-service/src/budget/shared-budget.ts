@@ -9,7 +9,7 @@ const budgets = name('budgets')
 const calls = name('calls')
 const shares = name('call_shares')
 
-/** What another process has told, this long ago. */
+/** What another process has told, and how many milliseconds ago. */
 interface Told {
   share: Record<'held' | 'waiting', (Slots & Partial<KeptPlace>)[]> & Pick<BudgetShare, 'taken'>
   age: number
