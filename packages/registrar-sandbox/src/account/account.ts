@@ -1,6 +1,6 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { Domain, DomainSketch } from './domain.ts'
+import { Domain, DomainSketch, dayOf } from './domain.ts'
 import { makeSamples } from './samples.ts'
 
 const year = 365 * 86_400_000
@@ -25,12 +25,14 @@ export interface AccountOptions {
 
 /** The domains of one customer, without the rules of the API. */
 export class Account {
-  readonly #state: State
+  readonly #state: Omit<State, 'domains'>
+  readonly #domains: Map<string, Domain>
   readonly #options: AccountOptions
   #saved: Promise<void> = Promise.resolve()
 
-  private constructor(state: State, options: AccountOptions) {
+  private constructor({ domains, ...state }: State, options: AccountOptions) {
     this.#state = state
+    this.#domains = new Map(domains.map((domain) => [domain.name, domain]))
     this.#options = options
   }
 
@@ -46,12 +48,12 @@ export class Account {
     return account
   }
 
-  get domains(): readonly Domain[] {
-    return this.#state.domains
+  get domains(): Domain[] {
+    return [...this.#domains.values()]
   }
 
   find(name: string): Domain | undefined {
-    return this.#state.domains.find((domain) => domain.name === name.toLowerCase())
+    return this.#domains.get(name.toLowerCase())
   }
 
   /** The domain of that name. Throws if there is none. */
@@ -66,7 +68,7 @@ export class Account {
     const { owner, now } = this.#options
     const { hosts, ...domain } = DomainSketch.parse(sketch)
     this.remove(domain.name)
-    this.#state.domains.push({
+    this.#domains.set(domain.name, {
       ...domain,
       id: domain.id ?? this.#state.nextDomainId++,
       owner: domain.owner ?? owner,
@@ -77,8 +79,7 @@ export class Account {
   }
 
   remove(name: string): void {
-    const { domains } = this.#state
-    this.#state.domains = domains.filter((domain) => domain.name !== name.toLowerCase())
+    this.#domains.delete(name.toLowerCase())
   }
 
   /** Changes a domain as in the panel, unchecked. Throws if there is none. */
@@ -93,14 +94,14 @@ export class Account {
   /** The same domains in memory, for a command that must not change the account. */
   copy(): Account {
     const { owner, now } = this.#options
-    return new Account(structuredClone(this.#state), { owner, now })
+    return new Account(structuredClone({ ...this.#state, domains: this.domains }), { owner, now })
   }
 
   /** Resolves when the present state is in the file, if there is one. Saves run in order. */
   save(): Promise<void> {
     const { file } = this.#options
     if (file === undefined) return this.#saved
-    const text = JSON.stringify(this.#state, null, 2)
+    const text = JSON.stringify({ ...this.#state, domains: this.domains }, null, 2)
     const write = async () => {
       await writeFile(`${file}.new`, text, { flush: true })
       await rename(`${file}.new`, file)
@@ -119,5 +120,3 @@ async function readState(file: string): Promise<State | undefined> {
     throw new Error(`Cannot read the state in ${file}`, { cause: error })
   }
 }
-
-const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10)

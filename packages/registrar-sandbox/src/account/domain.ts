@@ -7,6 +7,9 @@ const freeServers = [1, 2, 3, 4, 5].map((number) => `freedns${number}.registrar-
 
 const Day = z.iso.date()
 
+/** The day of a time in milliseconds since 1970. */
+export const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10)
+
 /** One row of a zone. */
 export const Host = z.object({
   hostId: z.int().positive(),

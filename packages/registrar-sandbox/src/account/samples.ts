@@ -1,4 +1,4 @@
-import type { DomainSketch, HostSketch } from './domain.ts'
+import { type DomainSketch, dayOf, type HostSketch } from './domain.ts'
 
 const dayMs = 86_400_000
 
@@ -7,7 +7,7 @@ type Term = [registered: number, left: number]
 
 /** The domains of a new sandbox: one for each special case, and enough plain ones for several pages. */
 export function makeSamples(now: number): DomainSketch[] {
-  const dayAt = (days: number) => new Date(now + days * dayMs).toISOString().slice(0, 10)
+  const dayAt = (days: number) => dayOf(now + days * dayMs)
   const plain = Array.from({ length: 32 }, (_, index) => plainSample(index))
   return [...special, ...plain].map(({ term: [registered, left], ...domain }) => ({
     ...domain,

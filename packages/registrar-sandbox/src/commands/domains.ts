@@ -1,5 +1,5 @@
 import type { Account } from '../account/account.ts'
-import { type Domain, serversOf, usesOurDns } from '../account/domain.ts'
+import { type Domain, dayOf, serversOf, usesOurDns } from '../account/domain.ts'
 import { replaceZone } from '../account/zone.ts'
 import { isOfType, readListQuery, sortDomains } from '../protocol/list-query.ts'
 import type { Params } from '../protocol/parameters.ts'
@@ -35,9 +35,10 @@ export const commands: Commands = {
   'domains.getList'(params, { account, now }) {
     const { listType, searchTerm = '', sortBy, page, pageSize: size } = readListQuery(params)
     const term = searchTerm.toLowerCase()
+    const today = dayOf(now())
     const found = account.domains
       .filter(({ dns, name }) => dns !== 'free' && name.includes(term))
-      .map((domain) => describeListed(domain, now()))
+      .map((domain) => describeListed(domain, today))
       .filter((each) => isOfType(each, listType, now()))
     const shown = sortDomains(found, sortBy).slice((page - 1) * size, page * size)
     return responses.listResult(shown, { total: found.length, page, size })
@@ -159,7 +160,7 @@ function checkManaged(domain: Domain): void {
 }
 
 function readStatus(domain: Domain, now: number): string {
-  if (isExpired(domain, now)) return 'Expired'
+  if (domain.expires < dayOf(now)) return 'Expired'
   return domain.isLocked ? 'Locked' : 'Ok'
 }
 
@@ -196,16 +197,14 @@ function describeRights({ dns, isOwner, rights }: Domain): Element {
   return element('Modificationrights', { All: isAll }, content)
 }
 
-const isExpired = ({ expires }: Domain, now: number) => expires < new Date(now).toISOString().slice(0, 10)
-
-const describeListed = (domain: Domain, now: number) => ({
+const describeListed = (domain: Domain, today: string) => ({
   id: domain.id,
   name: domain.name,
   user: domain.owner,
   is_locked: domain.isLocked,
   created_on: domain.created,
   expires_on: domain.expires,
-  is_expired: isExpired(domain, now),
+  is_expired: domain.expires < today,
   auto_renew: domain.autoRenew,
   whois_guard: domain.whoisGuard,
   is_premium: domain.isPremium,
