@@ -44,21 +44,22 @@ const rest = 'repository'
 
 // Files that take longer than others of their length.
 const long = [
-  ...['backup', 'campaign', 'commands', 'console', 'crash-points', 'cut-connections', 'database-faults', 'domain-list'],
-  ...['domain-writes', 'failing-disk', 'full-disk', 'fuzz', 'history-model', 'httpreq', 'list-query', 'moving'],
-  ...['power-loss', 'readme', 'registrar-zone', 'start', 'tus-routes', 'webhooks'],
+  ...['acme-challenges', 'approvals', 'backup', 'calls', 'campaign', 'catalog', 'commands', 'console', 'crash-points'],
+  ...['cut-connections', 'database-faults', 'domain-list', 'domain-writes', 'failing-disk', 'full-disk', 'fuzz'],
+  ...['history-model', 'hostile-paths', 'httpreq', 'list-query', 'moving', 'power-loss', 'readme', 'registrar-zone'],
+  ...['set-hosts', 'start', 'tus-routes', 'uploads', 'webhooks'],
 ]
 
 /**
  * Projects follow each other: a worker that changes its project ends, and another loads the modules. Each begins with its long
- * files, and the last one has short ones: a long one at the end would run alone.
+ * files, and the first one has the longest: a long one at the end would run alone.
  */
-class ShortLast extends BaseSequencer {
+class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]) {
     const sorted = await super.sort(files)
     const byLength = sorted.toSorted((a, b) => Number(isLong(b)) - Number(isLong(a)))
     const rank = [...new Set(sorted.map(({ project }) => project.name))]
-    rank.sort((a, b) => Number(a === rest) - Number(b === rest))
+    rank.sort((a, b) => Number(b === rest) - Number(a === rest))
     return byLength.toSorted((a, b) => rank.indexOf(a.project.name) - rank.indexOf(b.project.name))
   }
 }
@@ -67,7 +68,7 @@ const isLong = ({ moduleId }: TestSpecification) => long.some((name) => moduleId
 
 export default defineConfig({
   test: {
-    sequence: { sequencer: ShortLast },
+    sequence: { sequencer: LongFirst },
     setupFiles: ['random-seed', 'bundled-threads', 'exit-with-run'].map((name) =>
       join(import.meta.dirname, `test/support/${name}.ts`),
     ),
@@ -77,8 +78,8 @@ export default defineConfig({
     hookTimeout: 1_200_000,
     // vitest's default of one second is too short on a busy machine: only a condition that never holds reaches this.
     expect: { poll: { timeout: 180_000 } },
-    // Tests mostly wait for disks and child processes: six files at a time keep two cores busy.
-    maxWorkers: 6,
+    // Tests mostly wait for disks and child processes: eight files at a time keep two cores busy.
+    maxWorkers: 8,
     // A young generation of V8's size at its start is full of what a test's service still uses: each collection would copy it.
     execArgv: ['--min-semi-space-size=16'],
     // The files of a project share these processes: a new one for each file takes 0.4 s of a core to load its modules.
