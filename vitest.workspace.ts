@@ -52,14 +52,13 @@ const long = [
 
 /**
  * Projects follow each other: a worker that changes its project ends, and another loads the modules. Each begins with its long
- * files, and the first one has the longest: a long one at the end would run alone.
+ * files, and the first one has the longest, the last one many short ones: a long one at the end would run alone.
  */
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]) {
     const sorted = await super.sort(files)
     const byLength = sorted.toSorted((a, b) => Number(isLong(b)) - Number(isLong(a)))
-    const rank = [...new Set(sorted.map(({ project }) => project.name))]
-    rank.sort((a, b) => Number(b === rest) - Number(a === rest))
+    const rank = [rest, 'domain-service-shared', 'static-service-shared', 'static-service', 'domain-service']
     return byLength.toSorted((a, b) => rank.indexOf(a.project.name) - rank.indexOf(b.project.name))
   }
 }
