@@ -95,18 +95,15 @@ const typeOf = (address: string) => (isIPv4(address) ? 'A' : 'AAAA')
 
 function answerText(error: FastifyError | HttpError, _request: FastifyRequest, reply: FastifyReply) {
   const failure = requestProblem(error, reply)
-  const text = failure.status === 401 ? 'badauth' : failure.status === 403 ? '!yours' : '911'
+  const isUnauthorized = failure.status === 401
+  const text = isUnauthorized ? 'badauth' : failure.status === 403 ? '!yours' : '911'
+  // Routers and wget send their password only after a challenge. One header for each challenge: some clients read only
+  // the first of a header.
+  const bearer = failure.headers['www-authenticate'] ?? ''
+  const challenges = { 'www-authenticate': ['Basic realm="domain-service", charset="UTF-8"', bearer] }
   return reply
-    .code(failure.status === 401 ? 401 : 200)
-    .headers({ ...failure.headers, ...basicChallenge(failure) })
+    .code(isUnauthorized ? 401 : 200)
+    .headers({ ...failure.headers, ...(isUnauthorized && challenges) })
     .type('text/plain')
     .send(Buffer.from(text))
-}
-
-// Routers and wget send their password only after a challenge. One header for each challenge: some clients read only
-// the first of a header.
-function basicChallenge({ status, headers }: HttpError) {
-  const bearer = headers['www-authenticate']
-  if (status !== 401 || bearer === undefined) return {}
-  return { 'www-authenticate': ['Basic realm="domain-service", charset="UTF-8"', bearer] }
 }

@@ -32,8 +32,6 @@ const pollMs = 2_000
 export class WriteQueue {
   readonly #options: ZoneDependencies
   readonly #domains = new Map<string, DomainWrites>()
-  /** Characters of JSON of the writes that wait, over all domains. */
-  #length = 0
   /** Domains whose asynchronous changes are carried out. */
   readonly #active = new Set<string>()
   readonly #task: BackgroundTask
@@ -57,15 +55,14 @@ export class WriteQueue {
   async write(domain: Domain, request: ChangeRequest): Promise<WriteResult> {
     const writes = this.#writesOf(domain)
     const length = JSON.stringify(request.edit).length
-    const isFull = writes.length + length > maxQueuedLength || this.#length + length > maxTotalLength
+    const total = [...this.#domains.values()].reduce((sum, each) => sum + each.length, length)
+    const isFull = writes.length + length > maxQueuedLength || total > maxTotalLength
     if (isFull || writes.waiting >= maxQueued) throw tooManyWaiting()
     writes.length += length
-    this.#length += length
     try {
       return await writes.write(request)
     } finally {
       writes.length -= length
-      this.#length -= length
     }
   }
 

@@ -4,7 +4,7 @@ import type { ReserveOptions } from '../../budget/call-quota.ts'
 import type { Priority } from '../../budget/call-windows.ts'
 import type { Domain } from '../../dns/domain-name.ts'
 import { differenceOf, isEmptyDelta, type Zone } from '../../dns/zone.ts'
-import { writeNotConfirmed, zoneKeepsChanging } from '../../errors.ts'
+import { registrarBusy, writeNotConfirmed, zoneKeepsChanging } from '../../errors.ts'
 import type { DomainSends, SendOutcome } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
 import type { ZoneDependencies } from '../zone-dependencies.ts'
@@ -42,14 +42,6 @@ type Options = ZoneDependencies & { domain: Domain }
 const maxReadAgeMs = 980
 const staleTries = 3
 const maxReads = 3
-
-/** Thrown at the moment of sending: the zone was read too long ago. Nothing was sent. */
-class StaleRead extends HttpError {
-  constructor() {
-    const detail = 'The registrar answers so slowly that its zones are outdated at once'
-    super(503, 'registrar_busy', `${detail}: try again later`, { retryAfter: 10 })
-  }
-}
 
 /** A zone at the registrar in one batch: its reads and writes, with the slots reserved for these calls. */
 export class RegistrarZone implements Disposable {
@@ -143,7 +135,7 @@ export class RegistrarZone implements Disposable {
   async #send(write: Write): Promise<Unsent | { failure: CallFailed | undefined }> {
     const { registrar, domain, replicas, timeoutMs } = this.#options
     for (let attempt = 1; ; attempt++) {
-      let isSending = false
+      let [isSending, isStale] = [false, false]
       try {
         await this.ensure(2)
         const zone = this.isFresh ? undefined : await this.#readAgain(write)
@@ -151,7 +143,8 @@ export class RegistrarZone implements Disposable {
         isSending = true
         this.#compareReadBacks()
         await registrar.replaceZone(domain, write.after, this.#slot, () => {
-          if (!this.isFresh) throw new StaleRead()
+          isStale = !this.isFresh
+          if (isStale) throw registrarBusy(10, 'The registrar answers so slowly that its zones are outdated at once')
           // The call must end, or time out, before another replica can acquire the lease.
           replicas?.leases.require(domain.name, timeoutMs)
           this.#hasSent = true
@@ -159,7 +152,7 @@ export class RegistrarZone implements Disposable {
         return { failure: undefined }
       } catch (error) {
         // Read and sent at once: on a slow machine or database another round of the batch would take longer.
-        if (error instanceof StaleRead && attempt < staleTries) continue
+        if (isStale && attempt < staleTries) continue
         if (!(error instanceof HttpError)) throw error
         if (isSending && error instanceof CallFailed) return { failure: error }
         // The call was not made: no slot came free, the circuit is open, or the zone could not be read.
