@@ -16,7 +16,12 @@ export interface KeptPlace extends Slots {
   absentUntil?: number | undefined
   /** The time that the absent caller was told. */
   toldFor?: number
+  /** The first place of its flow: it gets its slots by `toldFor`. */
+  isCertain?: boolean
 }
+
+/** What a process tells of a place that another one keeps: these callers share it, too; without callers it is taken over. */
+export type Claim = Pick<KeptPlace, 'id'> & Partial<Pick<KeptPlace, 'callers'>>
 
 /** The call budget of one registrar account, as a process reads it. Times are by the budget's clock. */
 export interface BudgetState {
@@ -30,17 +35,16 @@ export interface BudgetState {
   waiters: Slots[]
   /** Places that other processes keep. `isHeld`: its slots are among `holds`. */
   places: (KeptPlace & { isHeld: boolean })[]
-  /** The ids of the places that other processes have taken over. */
-  taken: string[]
+  /** Those of other processes. */
+  claims: Claim[]
 }
 
-/** The calls that a process makes in one turn, and the slots that it holds and waits for. */
+/** The calls that a process makes in one turn, the slots that it holds and waits for, and its claims. */
 export interface BudgetShare {
   calls: Priority[]
   held: Iterable<Slots & Partial<KeptPlace>>
   waiting: Iterable<Slots & Partial<KeptPlace>>
-  /** The ids of the places that it has taken over from other processes. */
-  taken: string[]
+  claims: Claim[]
 }
 
 /** Where the calls of one registrar account are counted. */

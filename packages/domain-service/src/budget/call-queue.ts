@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { registrarBusy } from '../errors.ts'
-import type { BudgetState, KeptPlace } from './call-budget.ts'
+import type { BudgetState, Claim, KeptPlace } from './call-budget.ts'
 import { addSlots, type CallWindows, marginMs, type Priority, priorities, type Slots } from './call-windows.ts'
 
 /**
@@ -39,6 +39,8 @@ function placeFor<Place extends KeptPlace>(wanted: Wanted, places: Place[], now:
   return kept.find((place) => place.domain === domain && mayTake(place)) ?? kept.find(isOwn)
 }
 
+const union = (one: readonly string[], other: readonly string[]) => [...new Set([...one, ...other])]
+
 const flowOf = ({ priority, callers }: Wanted) => `${priority} ${callers[0]}`
 
 /**
@@ -52,8 +54,10 @@ export class CallQueue {
   readonly held = new Set<Reservation>()
   /** Places that a process which stops leaves to others. */
   left: Reservation[] = []
-  /** Ids of the places at other processes that callers who came here had, until those processes give them up. */
-  taken: string[] = []
+  /** Of places at other processes, until those processes give them up. */
+  claims: Claim[] = []
+  /** The places at other processes that nobody has taken over. */
+  #open: BudgetState['places'] = []
   /** Those that have come since the last turn. */
   readonly #newcomers: Reservation[] = []
   /** Of the fair queue: the latest start tag granted. */
@@ -76,8 +80,10 @@ export class CallQueue {
       return Object.assign(kept, wait)
     }
     const flow = flowOf(wanted)
-    const told = this.#toldPlaces(wanted).map((place) => place.startTag)
-    const startTag = Math.max(this.#virtualTime, this.#nextTags.get(flow) ?? 0, ...told)
+    // Behind each flow's first place, where its caller was told a time.
+    const told = this.waiting.filter((each) => each.isCertain && (each.absentUntil ?? each.cameBackAt))
+    const tags = told.flatMap(({ priority, startTag }) => (priority === wanted.priority ? startTag : []))
+    const startTag = Math.max(this.#virtualTime, this.#nextTags.get(flow) ?? 0, ...tags)
     if (wanted.callers.length > 0) this.#nextTags.set(flow, startTag + 1)
     const reservation = { ...wanted, ...wait, id: randomUUID(), startTag }
     this.waiting.push(reservation)
@@ -85,24 +91,11 @@ export class CallQueue {
     return reservation
   }
 
-  /** Each flow's first place, where its caller was told a time: what comes later stays behind them. */
-  #toldPlaces({ priority }: Wanted): Reservation[] {
-    const first = new Map<string, Reservation>()
-    for (const place of this.waiting.filter((each) => each.priority === priority)) {
-      const known = first.get(flowOf(place))
-      if (!known || place.startTag < known.startTag) first.set(flowOf(place), place)
-    }
-    return [...first.values()].filter(({ absentUntil, cameBackAt }) => absentUntil ?? cameBackAt)
-  }
-
-  /** A place that others wait for with a write of the same domain, and were told a time that is still to come. */
-  #placeToShare(call: Reservation, now: number): Reservation | undefined {
-    if (call.domain === undefined) return undefined
-    const place = [...this.held, ...this.waiting].find(
-      (each) => each !== call && each.domain === call.domain && each.absentUntil && (each.toldFor ?? 0) > now,
+  /** A place of any process for writes of the same domain, whose callers were told a time that is still to come. */
+  #placeToShare({ domain }: Wanted, now: number): KeptPlace | undefined {
+    return [...this.held, ...this.waiting, ...this.#open].find(
+      (each) => domain && each.domain === domain && each.absentUntil && each.isCertain && (each.toldFor ?? 0) > now,
     )
-    const isCertain = place && (this.held.has(place) || this.#toldPlaces(call).includes(place))
-    return isCertain ? place : undefined
   }
 
   /** The reservations of this priority that are kept for the first of these callers, who is absent. */
@@ -128,21 +121,27 @@ export class CallQueue {
   }
 
   /**
-   * Gives up the places that other processes have taken over, and takes over those that they keep for newcomers.
+   * Gives up the places that other processes have taken over, takes over those that they keep for newcomers, and adds the
+   * callers that share the others.
    * @returns the slots that are not held by others any more, negative.
    */
-  #takeOver({ now, places, taken }: BudgetState): Slots[] {
-    const isTaken = ({ id, absentUntil }: Reservation) => absentUntil !== undefined && taken.includes(id)
+  #takeOver({ now, places, claims }: BudgetState): Slots[] {
+    this.claims = this.claims.filter(({ id }) => places.some((place) => place.id === id))
+    const all = [...claims, ...this.claims]
+    const taken = new Set(all.flatMap(({ id, callers }) => (callers ? [] : id)))
+    const isTaken = ({ id, absentUntil }: KeptPlace) => absentUntil !== undefined && taken.has(id)
     for (const each of this.held) if (isTaken(each)) this.held.delete(each)
     this.waiting = this.waiting.filter((each) => !isTaken(each))
-    this.taken = this.taken.filter((id) => places.some((place) => place.id === id))
-    const open = places.filter(({ id }) => !taken.includes(id) && !this.taken.includes(id))
+    this.#open = places.filter((place) => !isTaken(place))
+    const kept = [...this.#open, ...this.held, ...this.waiting]
+    for (const { id, callers = [] } of all)
+      for (const place of kept.filter((each) => each.id === id)) place.callers = union(place.callers, callers)
     return this.#newcomers.splice(0).flatMap((newcomer) => {
-      const place = placeFor(newcomer, open, now)
+      const place = placeFor(newcomer, this.#open, now)
       if (!place) return []
-      this.taken.push(place.id)
-      open.splice(open.indexOf(place), 1)
-      const callers = [...new Set([...newcomer.callers, ...place.callers])]
+      this.claims.push({ id: place.id })
+      this.#open = this.#open.filter((each) => each !== place)
+      const callers = union(newcomer.callers, place.callers)
       Object.assign(newcomer, { callers, startTag: this.#virtualTime - 1, cameBackAt: now })
       return place.isHeld ? [{ priority: place.priority, slots: -place.slots }] : []
     })
@@ -155,6 +154,7 @@ export class CallQueue {
     const waiting: Reservation[] = []
     let wakeAt = Infinity
     const ahead: Slots[] = []
+    const flows = new Set<string>()
     // A caller that is not expected yet leaves its slots to those who wait for other processes.
     const isEarly = (each: Reservation) => waiters.length > 0 && each.absentUntil && (each.toldFor ?? 0) > now
     this.waiting.sort((one, other) => rank(one) - rank(other) || one.startTag - other.startTag)
@@ -180,6 +180,8 @@ export class CallQueue {
         if (!this.#refuse(call, state, [...first, ...equal])) continue
       }
       wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline, isNext && !isEarly(call) ? freeAt : Infinity)
+      call.isCertain = !flows.has(flowOf(call))
+      flows.add(flowOf(call))
       waiting.push(call)
       addSlots(ahead, call)
     }
@@ -199,7 +201,10 @@ export class CallQueue {
     // Retry-After leaves out the margin: a caller that returns waits that long in the queue.
     const retryAfter = Math.max(1, Math.ceil((toldFor - marginMs - now) / 1000))
     call.client.reject(registrarBusy(retryAfter))
-    if (shared) shared.callers = [...new Set([...shared.callers, ...call.callers])]
+    if (shared) {
+      shared.callers = union(shared.callers, call.callers)
+      this.claims = [...this.claims.filter(({ id }) => id !== shared.id), { id: shared.id, callers: shared.callers }]
+    }
     if (shared || call.callers.length === 0) return false
     Object.assign(call, { toldFor, absentUntil: now + retryAfter * 1000 + graceMs })
     return true

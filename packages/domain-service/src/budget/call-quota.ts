@@ -176,10 +176,10 @@ export class CallQuota {
       await this.#options.budget.turn(pauseMs, (state) => {
         this.#adopt(state)
         ;({ granted, wakeAt } = this.#queue.grantSlots(state))
-        const { held, waiting, left, taken } = this.#queue
+        const { held, waiting, left, claims } = this.#queue
         this.#isPublished = held.size + waiting.length > 0
         const calls = granted.flatMap(({ call }) => call?.priority ?? [])
-        return { calls, held, waiting: [...waiting, ...left], taken }
+        return { calls, held, waiting: [...waiting, ...left], claims }
       })
       for (const { client } of granted) client.resolve()
     } catch (error) {

@@ -3,7 +3,7 @@ import { join, name, type Sql, sql } from '@domains-and-files/persistence'
 import { type BudgetShare, type BudgetState, type CallBudget, keepMs, type StoredCall } from './call-budget.ts'
 
 const calls = name('calls')
-const noOthers = { holds: [], waiters: [], places: [], taken: [] }
+const noOthers = { holds: [], waiters: [], places: [], claims: [] }
 
 interface Options {
   account: string

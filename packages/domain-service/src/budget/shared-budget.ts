@@ -11,7 +11,7 @@ const shares = name('call_shares')
 
 /** What another process has told, and how many milliseconds ago. */
 interface Told {
-  share: Record<'held' | 'waiting', (Slots & Partial<KeptPlace>)[]> & Pick<BudgetShare, 'taken'>
+  share: Record<'held' | 'waiting', (Slots & Partial<KeptPlace>)[]> & Pick<BudgetShare, 'claims'>
   age: number
 }
 
@@ -39,8 +39,8 @@ export class SharedBudget implements CallBudget {
         values (${this.#account}, case when ${pauseMs} > 0 then ${now} + ${pauseMs} else 0 end)
         on conflict (account) do update set blocked_until = greatest(known.blocked_until, excluded.blocked_until)`)
       const state = await this.#read(transaction, since)
-      const { calls: made, held, waiting, taken } = take(state)
-      const share = JSON.stringify({ held: Array.from(held, toTold), waiting: Array.from(waiting, toTold), taken })
+      const { calls: made, held, waiting, claims } = take(state)
+      const share = JSON.stringify({ held: [...held], waiting: [...waiting], claims }, toldKeys)
       await transaction.run(sql`insert into ${shares} (account, replica, share, at)
         values (${this.#account}, ${this.#replica}, ${share}, ${leaseNow})
         on conflict (account, replica) do update set share = excluded.share, at = excluded.at`)
@@ -72,16 +72,15 @@ export class SharedBudget implements CallBudget {
     const told = (part: 'held' | 'waiting', maxMs = Infinity) =>
       others.flatMap(({ share, age }) => (age < maxMs ? share[part] : []))
     const held = new Set(told('held', holdMs))
-    const places = [...told('held'), ...told('waiting')].filter(isPlace)
     return {
       ...state,
       holds: sumOf(held),
       // Replicas of another version may have other priorities.
       waiters: sumOf(told('waiting', waiterMs)).filter(({ priority }) => priorities.includes(priority)),
-      places: places
-        .filter(({ absentUntil }) => absentUntil > state.now)
+      places: [...told('held'), ...told('waiting')]
+        .filter((each): each is KeptPlace => (each.absentUntil ?? 0) > state.now)
         .map((place) => ({ ...place, isHeld: held.has(place) })),
-      taken: others.flatMap(({ share }) => share.taken),
+      claims: others.flatMap(({ share }) => share.claims ?? []), // Replicas of an earlier version have none.
     }
   }
 
@@ -98,11 +97,8 @@ export class SharedBudget implements CallBudget {
   }
 }
 
-const isPlace = (each: Slots & Partial<KeptPlace>): each is KeptPlace & { absentUntil: number } =>
-  each.absentUntil !== undefined
-
-const toTold = ({ id, priority, slots, callers, domain, absentUntil, toldFor }: Slots & Partial<KeptPlace>) =>
-  absentUntil === undefined ? { priority, slots } : { id, priority, slots, callers, domain, absentUntil, toldFor }
+const placeKeys = ['id', 'priority', 'slots', 'callers', 'domain', 'absentUntil', 'toldFor', 'isCertain']
+const toldKeys = ['held', 'waiting', 'claims', ...placeKeys]
 
 function sumOf(all: Iterable<Slots>): Slots[] {
   const sums: Slots[] = []

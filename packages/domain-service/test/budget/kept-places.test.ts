@@ -335,7 +335,7 @@ test('the reads of a caller do not put its writes behind those of others', async
 
 test('a place gets no slots before the time that its caller was told, while others wait at another process', async () => {
   const clock = new FakeClock()
-  const others = { holds: [], waiters: [{ priority: 'write', slots: 3 }] as Slots[], places: [], taken: [] }
+  const others = { holds: [], waiters: [{ priority: 'write', slots: 3 }] as Slots[], places: [], claims: [] }
   const state = () => ({ now: clock.now(), blockedUntil: 0, calls: [], ...others })
   const budget = {
     isShared: false,

@@ -26,14 +26,14 @@ async function openQuotas(count: number, rate: string, maxWaitMs = 500) {
 
 /** What the replicas tell each other. */
 const readShares = (postgres: Postgres) =>
-  postgres.query<{ held: object[]; waiting: object[]; taken: string[] }>(
-    `select share::json -> 'held' held, share::json -> 'waiting' waiting, share::json -> 'taken' taken
+  postgres.query<{ held: object[]; waiting: object[]; claims: object[] }>(
+    `select share::json -> 'held' held, share::json -> 'waiting' waiting, share::json -> 'claims' claims
       from domain_service.call_shares order by replica`,
   )
 
 const slots = (count: number) => [{ priority: 'write', slots: count }]
 
-const leftOf = (quota: CallQuota) => quota.windows.state(quota.now())[0]?.left
+const leftOf = (quota: CallQuota | undefined) => quota?.windows.state(quota.now())[0]?.left
 
 test('three replicas that ask at once get no more calls together than the account has', async () => {
   await using set = await openQuotas(3, '20/minute')
@@ -98,7 +98,7 @@ test('a caller who was refused gets in at another replica, with the slots that t
     .poll(() => readShares(set.postgres))
     .toMatchObject([
       { held: [], waiting: [] },
-      { held: slots(3), taken: [] },
+      { held: slots(3), claims: [] },
     ])
 })
 
@@ -118,6 +118,46 @@ test('a caller who was refused by a replica that has stopped goes before those w
   expect((await told)?.slots).toBe(3)
   await stopDatabaseTime(set.postgres, 90_000)
   await expect(other).rejects.toMatchObject({ code: 'registrar_busy' })
+})
+
+/** Two callers are refused for one domain, each at another replica, and one for another domain; when each is told to come. */
+async function refuseAtBoth({ quotas: [first, second], postgres }: Awaited<ReturnType<typeof openQuotas>>) {
+  for (const clock of ['now_ms', 'lease_ms'] as const) await stopDatabaseTime(postgres, 0, clock)
+  for (let n = 0; n < 3; n++) await first.take('write')
+  const toldBy = (quota: CallQuota | undefined, caller: string, domain: string) =>
+    quota?.reserve(3, { callers: [caller], domain }).catch(({ headers }) => Number(headers['retry-after']))
+  return [
+    await toldBy(first, 'a', 'one.com'),
+    await toldBy(second, 'b', 'one.com'),
+    await toldBy(second, 'c', 'other.com'),
+    await toldBy(first, 'd', 'other.com'),
+  ]
+}
+
+test('who is refused after others of the same domain at another replica is told their time, and shares their place', async () => {
+  await using set = await openQuotas(2, '3/minute')
+  const [first] = set.quotas
+
+  const told = await refuseAtBoth(set)
+  await stopDatabaseTime(set.postgres, 60_500)
+  await expect.poll(() => readShares(set.postgres)).toMatchObject([{ held: [{ callers: ['a', 'b'] }] }, {}])
+  const again = await first.reserve(3, { callers: ['a'], domain: 'one.com' })
+
+  expect(told).toEqual([60, 60, 121, 121])
+  expect(again.callers).toEqual(['a', 'b'])
+})
+
+test('who shares a place of another replica gets in where it was refused, also after the other one has stopped', async () => {
+  await using set = await openQuotas(2, '3/minute')
+  const [first, second] = set.quotas
+  await refuseAtBoth(set)
+  first.close()
+  await stopDatabaseTime(set.postgres, 60_500)
+
+  const again = await second?.reserve(3, { callers: ['b'], domain: 'one.com' })
+
+  expect(again?.callers.toSorted()).toEqual(['a', 'b'])
+  expect(leftOf(second)).toBe(0)
 })
 
 test('slots that a replica keeps for an absent caller are free for the others when it stops', async () => {
@@ -202,7 +242,7 @@ test('after the registrar reported too many calls no replica calls it for that t
   await expect(second?.take('write')).rejects.toMatchObject({ code: 'registrar_busy' })
 })
 
-const none = { calls: [], held: [], waiting: [], taken: [] }
+const none = { calls: [], held: [], waiting: [], claims: [] }
 
 test('what other replicas of the account hold and wait for counts until it expires, or they have it no more', async () => {
   await using database = await makeDatabase()
