@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Domain } from '../dns/domain-name.ts'
 import { applyEdit } from '../dns/edits/apply-edit.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
-import { changesOf } from '../dns/zone.ts'
+import { changesOf, type Zone } from '../dns/zone.ts'
 import { registrarBusy } from '../errors.ts'
 import { type ChangeRequest, type ChangeSummary, fromStoredProblem } from '../ledger/ledger.ts'
 import { CallFailed } from '../registrar/call-failed.ts'
@@ -42,6 +42,9 @@ export interface IntegrationDependencies extends Dependencies {
   writer: RetryingWriter
 }
 
+/** A change that was queued. `until`: when the last client that waits for it gives up. */
+type Queued = { id: number; write: ChangeRequest; until: number }
+
 const nothing: ChangeSummary = { added: [], removed: [], kept: 0 }
 
 /** ACME clients and routers give up after 30 s. */
@@ -50,6 +53,8 @@ export const retryAfterSeconds = 15
 const pollMs = 500
 /** Pause between attempts that make no call; that of the circuit breaker. */
 const retryMs = 5_000
+/** How long a change that found no free calls claims its place after its client has gone. */
+const claimMs = 600_000
 const maxKnown = 1_000
 
 /**
@@ -59,7 +64,7 @@ const maxKnown = 1_000
 export class RetryingWriter {
   readonly #options: Dependencies
   /** Changes that were queued, newest first, so that repeats do not queue them again. */
-  #queued: { id: number; write: ChangeRequest }[] = []
+  #queued: Queued[] = []
 
   constructor(options: Dependencies) {
     this.#options = options
@@ -84,62 +89,59 @@ export class RetryingWriter {
     throw registrarBusy(retryAfterSeconds, 'The change is not done yet')
   }
 
-  // Not while a change is pending, which could undo it.
-  async #isDone(domain: Domain, edit: ZoneEdit): Promise<boolean> {
+  async #carryOut(domain: Domain, write: ChangeRequest, context: Pick<WriteContext, 'unlessDone'> & { until: number }) {
     const { zones } = this.#options
+    // A pending change could undo it.
+    const mayBeDone = context.unlessDone && !(await zones.hasPending(domain))
+    if (mayBeDone && (await isShown(write, () => zones.read(domain)))) return nothing
+    const queued = await this.#findQueued(domain, write)
+    if (queued) return this.#carryOutQueued(domain, queued, context)
     try {
-      const isChanging = await zones.hasPending(domain)
-      const { value: zone } = await zones.read(domain)
-      return !isChanging && applyEdit(zone, edit) === zone
-    } catch {
-      return false // The write reports the error.
+      return changesOf(await zones.queue.write(domain, write))
+    } catch (failure) {
+      if (!isUnsent(failure)) throw failure
+      const again = (await this.#findQueued(domain, write)) ?? (await this.#queue(domain, write))
+      return this.#carryOutQueued(domain, again, { ...context, failure })
     }
   }
 
-  async #carryOut(
-    domain: Domain,
-    write: ChangeRequest,
-    { unlessDone, until }: { unlessDone: boolean; until: number },
-  ): Promise<ChangeSummary | undefined> {
-    if (unlessDone && (await this.#isDone(domain, write.edit))) return nothing
-    const { queue } = this.#options.zones
-    const queued = await this.#findQueued(write)
-    if (queued !== undefined) return this.#carryOutQueued(queued, { domain, write, until })
-    try {
-      return changesOf(await queue.write(domain, write))
-    } catch (error) {
-      if (!isUnsent(error)) throw error
-      const id = (await this.#findQueued(write)) ?? (await this.#queue(domain, write))
-      return this.#carryOutQueued(id, { domain, write, until, failure: error })
-    }
-  }
-
-  async #findQueued(write: ChangeRequest): Promise<number | undefined> {
+  /** The same write, if it is queued, or done and still in the zone. */
+  async #findQueued(domain: Domain, write: ChangeRequest): Promise<Queued | undefined> {
     // A repeat has to take effect after writes queued meanwhile to the same records: then it is queued again.
     const latest = this.#queued.find((each) => isSame(each.write, write) || isTouching(each.write, write))
     if (!latest || !isSame(latest.write, write)) return undefined
-    const change = await this.#options.ledger.find(latest.id)
-    return change?.status === 'queued' ? latest.id : undefined
+    const { ledger, zones } = this.#options
+    const change = await ledger.find(latest.id)
+    const readZone = async () => ({ value: await zones.readOrKnown(domain, write.callerId ?? write.by) })
+    const isDone = change?.status === 'confirmed' && (await isShown(write, readZone))
+    return isDone || change?.status === 'queued' ? latest : undefined
   }
 
-  async #queue(domain: Domain, write: ChangeRequest): Promise<number> {
+  async #queue(domain: Domain, write: ChangeRequest): Promise<Queued> {
     const { id } = await this.#options.zones.queue.add(domain, write)
-    this.#queued = [{ id, write }, ...this.#queued.slice(0, maxKnown - 1)]
-    return id
+    const queued = { id, write, until: 0 }
+    this.#queued = [queued, ...this.#queued.slice(0, maxKnown - 1)]
+    return queued
   }
 
-  /** Tries again while the client waits, unless a call of the write before, or the read of an attempt, has failed. */
-  async #carryOutQueued(
-    id: number,
-    { domain, write, until, failure }: { domain: Domain; write: ChangeRequest; until: number; failure?: unknown },
-  ): Promise<ChangeSummary | undefined> {
+  /**
+   * Tries again while the client waits, unless a call of the write before, or the read of an attempt, has failed; without
+   * its client, while only calls are short: else the slots that are kept for it would stay unused.
+   */
+  async #carryOutQueued(domain: Domain, queued: Queued, { until, failure }: { until: number; failure?: unknown }) {
     const { ledger, clock, zones } = this.#options
+    const { id, write } = queued
     let triesAt = 0
+    let isShort = true
     const planNext = (error?: unknown) => {
       triesAt = error instanceof CallFailed ? Infinity : clock.now() + retryMs
+      isShort = error === undefined || (error instanceof HttpError && error.code === 'registrar_busy')
     }
     if (failure !== undefined) planNext(failure)
-    for (; clock.now() < until; await delay(clock, pollMs)) {
+    queued.until = Math.max(queued.until, until)
+    const isAwaited = () => clock.now() < until
+    const isClaiming = () => isShort && queued.until === until && clock.now() < until + claimMs
+    for (; isAwaited() || isClaiming(); await delay(clock, isAwaited() ? pollMs : 4 * pollMs)) {
       const change = await ledger.find(id)
       if (change?.status === 'confirmed') return change.summary ?? nothing
       if (change?.problem) throw fromStoredProblem(change.problem)
@@ -151,6 +153,12 @@ export class RetryingWriter {
     return undefined
   }
 }
+
+/** Whether a zone shows that a write would change nothing. Where it cannot be read, the write reports the error. */
+const isShown = ({ edit }: ChangeRequest, readZone: () => Promise<{ value: Zone }>) =>
+  readZone()
+    .then(({ value: zone }) => applyEdit(zone, edit) === zone)
+    .catch(() => false)
 
 const isSame = (one: ChangeRequest, other: ChangeRequest) =>
   one.domain === other.domain &&

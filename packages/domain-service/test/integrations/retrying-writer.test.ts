@@ -1,7 +1,9 @@
 import { HttpError } from '@domains-and-files/http'
 import { expect, test, vi } from 'vitest'
 import type { Domain } from '../../src/dns/domain-name.ts'
+import { applyEdit } from '../../src/dns/edits/apply-edit.ts'
 import type { EnsureEdit } from '../../src/dns/edits/zone-edit.ts'
+import type { Zone } from '../../src/dns/zone.ts'
 import {
   registrarBusy,
   registrarTimeout,
@@ -27,7 +29,8 @@ const callFailed = new CallFailed('unknown', registrarUnreachable('reset'))
 function setUp(outcome: () => Promise<unknown>, retryNow = async () => {}) {
   const clock = new FakeClock()
   const queued: ChangeRequest[] = []
-  const statuses = new Map<number, { status: string; problem?: object }>()
+  const statuses = new Map<number, { status: string; problem?: object; summary?: object }>()
+  const zone: Zone = { domain: domain.name, usesRegistrarDns: true, emailType: 'NONE', rows: [] }
   const zones = {
     queue: {
       write: outcome,
@@ -38,11 +41,12 @@ function setUp(outcome: () => Promise<unknown>, retryNow = async () => {}) {
       },
       retryNow,
     },
+    readOrKnown: async () => zone,
   }
   const ledger = { find: async (id: number) => ({ id, ...statuses.get(id) }) }
   // Only what the writer uses.
   const options = { zones, ledger, clock } as never
-  return { writer: new RetryingWriter(options), clock, queued, statuses }
+  return { writer: new RetryingWriter(options), clock, queued, statuses, zone }
 }
 
 const codeOf = (promise: Promise<unknown>) =>
@@ -155,6 +159,76 @@ test.each([
   await clock.advance(1_000)
 
   expect([await written, counted]).toEqual(['registrar_busy', tries])
+})
+
+test('after its client has gone, a queued change claims its place every six seconds for ten minutes', async () => {
+  const retryNow = vi.fn(async () => {})
+  const { writer, clock } = setUp(() => Promise.reject(registrarBusy(30)), retryNow)
+  const written = codeOf(writer.write(domain, edit('v'), context))
+  await clock.advance(1_000)
+  await clock.advance(24_000)
+  retryNow.mockClear()
+
+  await clock.advance(700_000)
+
+  expect([await written, retryNow.mock.calls.length]).toEqual(['registrar_busy', 100])
+  expect(retryNow).toHaveBeenLastCalledWith(domain, 1, '1')
+})
+
+test('a change that was repeated claims its place once at a time, until it is no longer queued', async () => {
+  const retryNow = vi.fn(async () => {})
+  const { writer, clock, statuses } = setUp(() => Promise.reject(registrarBusy(30)), retryNow)
+  for (let repeat = 0; repeat < 3; repeat++) {
+    const written = codeOf(writer.write(domain, edit('v'), context))
+    await clock.advance(1_000)
+    await clock.advance(24_000)
+    await written
+  }
+  retryNow.mockClear()
+
+  await clock.advance(60_000)
+  const claimed = retryNow.mock.calls.length
+  statuses.set(1, { status: 'confirmed' })
+  await clock.advance(60_000)
+
+  expect([claimed, retryNow.mock.calls.length]).toEqual([10, 10])
+})
+
+test.each([callFailed, registrarUnavailable(5)])(
+  'a queued change claims no place after an attempt that failed: %s',
+  async (failure) => {
+    const retryNow = vi.fn(() => Promise.reject(failure))
+    const { writer, clock } = setUp(() => Promise.reject(registrarBusy(30)), retryNow)
+    const written = codeOf(writer.write(domain, edit('v'), context))
+    await clock.advance(1_000)
+    await clock.advance(24_000)
+    await written
+    retryNow.mockClear()
+
+    await clock.advance(600_000)
+
+    expect(retryNow).not.toHaveBeenCalled()
+  },
+)
+
+test('a repeat of a change that is done is done while the zone shows it, and else queued again', async () => {
+  const { writer, clock, queued, statuses, zone } = setUp(() => Promise.reject(registrarBusy(30)))
+  const repeat = async () => {
+    const code = codeOf(writer.write(domain, edit('v'), context))
+    await clock.advance(25_000)
+    return code
+  }
+  await repeat()
+  statuses.set(1, { status: 'confirmed', summary: { added: [], removed: [], kept: 1 } })
+  zone.rows.push(...applyEdit(zone, edit('v')).rows)
+  const whileShown = [await repeat(), queued.length]
+  zone.rows.length = 0
+  const later = [await repeat(), queued.length]
+
+  expect([whileShown, later]).toEqual([
+    ['done', 1],
+    ['registrar_busy', 2],
+  ])
 })
 
 test('a write that may have been sent is not queued', async () => {
