@@ -7,10 +7,10 @@ export const schemaName = 'static_service'
 const keyed = dialect({ sqlite: sql`strict, without rowid`, postgres: sql`` })
 
 /** The path as searches compare it. SQLite stores it only if it differs from the path in upper case. */
-export const foldedPath: Statement = sql`${dialect({
+export const foldedPath: Statement = dialect({
   sqlite: sql`iif(folded = '', upper(path), folded)`,
   postgres: sql`folded`,
-})}`
+})
 
 // An index in an order of lists. SQLite searches along it without reading rows.
 const ordered = (columns: Statement) =>
@@ -147,11 +147,11 @@ export const catalogMigrations: Statement[] = [
 
   ${dialect({ sqlite: sqliteSearch(), postgres: postgresSearch() })}`,
   // SQLite reads trees from this index alone.
-  sql`${dialect({
+  dialect({
     sqlite: sql`drop index files_of_directory;
       create index files_of_directory on files (directory, name, size, content_type)`,
     postgres: sql`select 1`,
-  })}`,
+  }),
 ]
 
 // What each file can be found by: the runs of up to three bytes in its path, and its category. See `search-index.ts`.

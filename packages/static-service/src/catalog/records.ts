@@ -37,10 +37,10 @@ export function recordsOf(columns: Columns) {
   const types = text(...all.map(({ member, type }) => `"${member}" ${type}`))
   return (rows: readonly object[]): Statement => {
     const json = JSON.stringify(rows)
-    return sql`${dialect({
+    return dialect({
       sqlite: sql`(select ${read} from jsonb_each(${json})) record`,
       postgres: sql`(select ${renamed} from json_to_recordset(${json}) as row (${types})) record`,
-    })}`
+    })
   }
 }
 
@@ -113,10 +113,10 @@ export async function readPage<Row extends object, Position>(
 
 /** Condition: equals one of these values. */
 export const among = (values: readonly (string | number)[]): Statement =>
-  sql`${dialect({
+  dialect({
     sqlite: sql`in (select value from json_each(${JSON.stringify(values)}))`,
     postgres: sql`= any(${values})`,
-  })}`
+  })
 
 /** Function: where a text contains another, from 1; 0: nowhere. */
 export const indexOf: Statement = dialect({ sqlite: sql`instr`, postgres: sql`strpos` })
@@ -135,10 +135,10 @@ export const belowAny = (folders: readonly string[], mark?: Statement): Statemen
 /** A row with these columns as a JSON object, as text without spaces. */
 export function jsonRow(columns: Columns): Statement {
   const pairs = text(...columnsIn(columns).map(({ member, column }) => `'${member}', ${column}`))
-  return sql`${dialect({
+  return dialect({
     sqlite: sql`json_object(${pairs})`,
     postgres: sql`(select row_to_json(object)::text from (select ${selected(columns)}) object)`,
-  })}`
+  })
 }
 
 /** The conjunction of these conditions. */

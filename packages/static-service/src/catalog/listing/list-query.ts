@@ -151,7 +151,7 @@ function directoryFilter({ prefix = '', recursive = true }: ListQuery, order?: O
 const indexed = sql``
 
 // Unary plus: with such an index SQLite would read and sort the whole directory.
-const unindexed = sql`${dialect({ sqlite: sql`+`, postgres: sql`` })}`
+const unindexed = dialect({ sqlite: sql`+`, postgres: sql`` })
 
 // With runs of more files than this share, reading all files until enough match is faster than the index.
 const commonShare = 0.3
@@ -256,10 +256,10 @@ const compared = dialect({
 
 /** Selects these ids as `id`. */
 export const idsIn = (ids: readonly number[]): Statement =>
-  sql`${dialect({
+  dialect({
     sqlite: sql`select value id from json_each(${JSON.stringify(ids)})`,
     postgres: sql`select unnest(${ids}::bigint[]) id`,
-  })}`
+  })
 
 /** The files whose ids `page` selects as `id`, in this order. Sorted here: see `plan`, which keeps PostgreSQL from sorting. */
 export async function readRows(transaction: SqlTransaction, page: Statement, { precedes }: Order): Promise<FileRow[]> {
