@@ -126,23 +126,24 @@ export class CallQueue {
    * @returns the slots that are not held by others any more, negative.
    */
   #takeOver({ now, places, claims }: BudgetState): Slots[] {
-    this.claims = this.claims.filter(({ id }) => places.some((place) => place.id === id))
+    const ids = new Set(places.map(({ id }) => id))
+    this.claims = this.claims.filter(({ id }) => ids.has(id))
     const all = [...claims, ...this.claims]
     const taken = new Set(all.flatMap(({ id, callers }) => (callers ? [] : id)))
     const isTaken = ({ id, absentUntil }: KeptPlace) => absentUntil !== undefined && taken.has(id)
     for (const each of this.held) if (isTaken(each)) this.held.delete(each)
     this.waiting = this.waiting.filter((each) => !isTaken(each))
     this.#open = places.filter((place) => !isTaken(place))
-    const kept = [...this.#open, ...this.held, ...this.waiting]
+    const kept = Map.groupBy([...this.#open, ...this.held, ...this.waiting], ({ id }) => id)
     for (const { id, callers = [] } of all)
-      for (const place of kept.filter((each) => each.id === id)) place.callers = union(place.callers, callers)
+      for (const place of kept.get(id) ?? []) place.callers = union(place.callers, callers)
     return this.#newcomers.splice(0).flatMap((newcomer) => {
       const place = placeFor(newcomer, this.#open, now)
       if (!place) return []
       this.claims.push({ id: place.id })
       this.#open = this.#open.filter((each) => each !== place)
-      const callers = union(newcomer.callers, place.callers)
-      Object.assign(newcomer, { callers, startTag: this.#virtualTime - 1, cameBackAt: now })
+      newcomer.callers = union(newcomer.callers, place.callers)
+      Object.assign(newcomer, { startTag: this.#virtualTime - 1, cameBackAt: now })
       return place.isHeld ? [{ priority: place.priority, slots: -place.slots }] : []
     })
   }
@@ -216,7 +217,7 @@ export class CallQueue {
     for (const [flow, next] of this.#nextTags) if (next <= this.#virtualTime) this.#nextTags.delete(flow)
     if (!granted.call) {
       this.#windows.held.push(granted)
-      this.held.add(granted)
+      this.held.add(Object.assign(granted, { isCertain: true }))
       return
     }
     const { priority, held } = granted.call

@@ -137,6 +137,25 @@ test('who is refused after others of the same domain is told their time, and sha
   expect((await again).callers).toHaveLength(20)
 })
 
+test('slots that are kept for a caller early are shared, also those of its second write', async () => {
+  const { clock, quota } = await openQuota()
+  const held = await quota.reserve(6)
+  for (let n = 0; n < 4; n++) await write(quota, 'first')
+  const ask = (caller: string, domain: string) =>
+    refusalOf(quota.reserve(3, { callers: [caller], domain }).then(() => undefined))
+  void ask('one', 'one.com')
+  void ask('one', 'two.com')
+  await clock.advance(10_000)
+  quota.release(held)
+  await clock.advance(1_000)
+  void ask('other', 'two.com')
+  await clock.advance(49_000)
+  const again = quota.reserve(3, { callers: ['other'], domain: 'two.com' })
+  await clock.advance(1_000)
+
+  expect((await again).callers).toEqual(['one', 'other'])
+})
+
 test('a shared place is not taken for a write of another domain', async () => {
   const { clock, quota } = await openQuota()
   const writeTo = (domain: string, caller: string) =>
