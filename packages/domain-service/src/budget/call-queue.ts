@@ -113,8 +113,8 @@ export class CallQueue {
       if ((each.absentUntil ?? Infinity) > now) continue
       this.held.delete(each)
       if ((each.cameBackAt ?? 0) > now - presentMs) continue
-      // The caller is gone: its further places must not keep slots from others, one window after another.
-      for (const place of this.#absent(each)) place.absentUntil = now
+      // The caller is gone: its further places that no other write shares must not keep slots, one window after another.
+      for (const place of this.#absent(each)) if (!place.domain || place.callers.length === 1) place.absentUntil = now
       this.#nextTags.delete(flowOf(each))
     }
     this.#windows.held = [...holds, ...this.#takeOver(state), ...this.held]

@@ -156,6 +156,27 @@ test('slots that are kept for a caller early are shared, also those of its secon
   expect((await again).callers).toEqual(['one', 'other'])
 })
 
+test('a place that others share is kept, also where its first caller does not come back for another one', async () => {
+  const { clock, quota } = await openQuota()
+  const ask = (caller: string, domain: string) => quota.reserve(3, { callers: [caller], domain })
+  const others = ['a.com', 'b.com', 'c.com', 'd.com', 'e.com']
+  for (let n = 0; n < 6; n++) await write(quota, 'first')
+  const writers = ['gone', ...others, 'gone']
+  await Promise.allSettled(['one.com', ...others, 'two.com'].map((domain, at) => ask(writers[at] ?? '', domain)))
+  await clock.advance(61_000)
+  for (const domain of others) {
+    const slots = await ask(domain, domain)
+    for (let call = 0; call < 3; call++) await quota.take(slots)
+  }
+
+  await refusalOf(ask('loyal', 'two.com').then(() => undefined))
+  await clock.advance(60_000)
+  const again = ask('loyal', 'two.com')
+  await clock.advance(1_000)
+
+  expect((await again).callers).toEqual(['gone', 'loyal'])
+})
+
 test('a shared place is not taken for a write of another domain', async () => {
   const { clock, quota } = await openQuota()
   const writeTo = (domain: string, caller: string) =>
