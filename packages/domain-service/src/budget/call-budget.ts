@@ -16,7 +16,7 @@ export interface KeptPlace extends Slots {
   absentUntil?: number | undefined
   /** The time that the absent caller was told. */
   toldFor?: number
-  /** The first place of its flow: it gets its slots by `toldFor`. */
+  /** It holds its slots, or is the first place of its flow: then it gets them by `toldFor`. */
   isCertain?: boolean
 }
 

@@ -161,35 +161,36 @@ test.each([
   expect([await written, counted]).toEqual(['registrar_busy', tries])
 })
 
-test('after its client has gone, a queued change claims its place every six seconds for ten minutes', async () => {
-  const retryNow = vi.fn(async () => {})
-  const { writer, clock } = setUp(() => Promise.reject(registrarBusy(30)), retryNow)
+/** A write of a client that waits as long as it is let. */
+async function writeAndLeave({ writer, clock }: ReturnType<typeof setUp>) {
   const written = codeOf(writer.write(domain, edit('v'), context))
   await clock.advance(1_000)
   await clock.advance(24_000)
+  return written
+}
+
+test('after its client has gone, a queued change claims its place every six seconds for ten minutes', async () => {
+  const retryNow = vi.fn(async () => {})
+  const parts = setUp(() => Promise.reject(registrarBusy(30)), retryNow)
+  const written = await writeAndLeave(parts)
   retryNow.mockClear()
 
-  await clock.advance(700_000)
+  await parts.clock.advance(700_000)
 
-  expect([await written, retryNow.mock.calls.length]).toEqual(['registrar_busy', 100])
+  expect([written, retryNow.mock.calls.length]).toEqual(['registrar_busy', 100])
   expect(retryNow).toHaveBeenLastCalledWith(domain, 1, '1')
 })
 
 test('a change that was repeated claims its place once at a time, until it is no longer queued', async () => {
   const retryNow = vi.fn(async () => {})
-  const { writer, clock, statuses } = setUp(() => Promise.reject(registrarBusy(30)), retryNow)
-  for (let repeat = 0; repeat < 3; repeat++) {
-    const written = codeOf(writer.write(domain, edit('v'), context))
-    await clock.advance(1_000)
-    await clock.advance(24_000)
-    await written
-  }
+  const parts = setUp(() => Promise.reject(registrarBusy(30)), retryNow)
+  for (let repeat = 0; repeat < 3; repeat++) await writeAndLeave(parts)
   retryNow.mockClear()
 
-  await clock.advance(60_000)
+  await parts.clock.advance(60_000)
   const claimed = retryNow.mock.calls.length
-  statuses.set(1, { status: 'confirmed' })
-  await clock.advance(60_000)
+  parts.statuses.set(1, { status: 'confirmed' })
+  await parts.clock.advance(60_000)
 
   expect([claimed, retryNow.mock.calls.length]).toEqual([10, 10])
 })
@@ -198,32 +199,25 @@ test.each([callFailed, registrarUnavailable(5)])(
   'a queued change claims no place after an attempt that failed: %s',
   async (failure) => {
     const retryNow = vi.fn(() => Promise.reject(failure))
-    const { writer, clock } = setUp(() => Promise.reject(registrarBusy(30)), retryNow)
-    const written = codeOf(writer.write(domain, edit('v'), context))
-    await clock.advance(1_000)
-    await clock.advance(24_000)
-    await written
+    const parts = setUp(() => Promise.reject(registrarBusy(30)), retryNow)
+    await writeAndLeave(parts)
     retryNow.mockClear()
 
-    await clock.advance(600_000)
+    await parts.clock.advance(600_000)
 
     expect(retryNow).not.toHaveBeenCalled()
   },
 )
 
 test('a repeat of a change that is done is done while the zone shows it, and else queued again', async () => {
-  const { writer, clock, queued, statuses, zone } = setUp(() => Promise.reject(registrarBusy(30)))
-  const repeat = async () => {
-    const code = codeOf(writer.write(domain, edit('v'), context))
-    await clock.advance(25_000)
-    return code
-  }
-  await repeat()
+  const parts = setUp(() => Promise.reject(registrarBusy(30)))
+  const { queued, statuses, zone } = parts
+  await writeAndLeave(parts)
   statuses.set(1, { status: 'confirmed', summary: { added: [], removed: [], kept: 1 } })
   zone.rows.push(...applyEdit(zone, edit('v')).rows)
-  const whileShown = [await repeat(), queued.length]
+  const whileShown = [await writeAndLeave(parts), queued.length]
   zone.rows.length = 0
-  const later = [await repeat(), queued.length]
+  const later = [await writeAndLeave(parts), queued.length]
 
   expect([whileShown, later]).toEqual([
     ['done', 1],
